@@ -134,7 +134,7 @@ enum field_type {
 	X(STEAL_TOTAL_CULPRIT_NAME, "culprit_name", TEXT, 0) \
 	X(STEAL_TOTAL_NS, "ns", INT, 0)
 
-/* Running time of a vCPU, or of a thread that is no vCPU, by the use of its core in the whole run (query/core_share.h).
+/* Running time of a vCPU, or of a thread that is no vCPU, by the use of its core in the whole run (query.h, Shared cores).
  * Only with the host's topology. */
 #define CORE_TIME_FIELDS(X) \
 	X(CORE_TIME_RUN, "run_id", INT, 0) \

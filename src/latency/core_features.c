@@ -1,5 +1,5 @@
 /* Inputs of the prediction that not every recording has: use of the core, frequency, moves and hardware counters of the
- * server thread (query/core_share.h). */
+ * server thread (query.h, Shared cores). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

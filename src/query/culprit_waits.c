@@ -1,5 +1,5 @@
-/* See culprit_waits.h. Cost: as a steal matrix of the target: linear in its gaps and the culprits in them. */
-#include "query/culprit_waits.h"
+/* See query.h. Cost: as a steal matrix of the target: linear in its gaps and the culprits in them. */
+#include "query/query.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -16,20 +16,20 @@ src_libquery_a_SOURCES = \
 	src/query/gap_list.c \
 	\
 	src/query/flow_builder.c src/query/flow_builder.h \
-	src/query/host_only.h \
-	src/query/query_task.c src/query/query_task.h src/query/query_text.h \
+	 \
+	src/query/query_task.c \
 	src/query/stepped_query.c src/query/stepped_query.h \
 	src/query/preempted_code.c \
 	src/query/culprit.c src/query/culprit.h \
 	src/query/actor_text.c \
-	src/query/culprit_waits.c src/query/culprit_waits.h \
+	src/query/culprit_waits.c \
 	 \
-	src/query/findings.c src/query/findings.h src/query/findings_choose.c src/query/findings_rank.c \
+	src/query/findings.c src/query/findings_choose.c src/query/findings_rank.c \
 	src/query/findings_state.h \
 	src/query/finding_causes.c src/query/finding_causes.h src/query/finding_text.c \
 	src/query/locks.c src/query/locks.h \
 	src/query/critical_path.c src/query/critical_path.h src/query/critical_path_query.c src/query/critical_path_intervals.c \
-	src/query/periodic_timers.c src/query/periodic_timers.h \
+	src/query/periodic_timers.c \
 	src/query/halt_polls.c \
 	src/query/irq_source.c src/query/irq_source.h \
 	src/query/resolver.c src/query/resolver.h src/query/resolver_location.c \

@@ -3,7 +3,13 @@
  *
  * Ownership: the caller releases structs that a *_take() or *_of() function fills with the *_release() function of that
  * name. The catalog is borrowed and must outlive queries and answers. All times are ns of the host's clock; intervals
- * are closed. Functions that return int return -1 on error, with *err set. */
+ * are closed. Functions that return int return -1 on error, with *err set.
+ *
+ * Contents:
+ *   Groups, Machines, CPUs and threads, Queries in steps, Execution flow (paper, Algorithms 1 and 2, Eq. 3),
+ *   Gaps and steal, Gaps, one after the other, Victims, Lists of gaps, Steal matrix: victims and culprits, VM exits,
+ *   Critical path, Lock waits, Shared cores, Culprit sums, Culprits waiting, Wakers of idle vCPUs, Halt polling,
+ *   Preempted code of the guest's kernel, Periodic timers, Queries of the viewer, Text, Findings */
 #ifndef STEALSCOPE_QUERY_QUERY_H
 #define STEALSCOPE_QUERY_QUERY_H
 
@@ -11,6 +17,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -783,10 +790,290 @@ int culprit_sums_of(const struct catalog *catalog, const struct target *s, int64
                     struct culprit_sums *out, struct error *err);
 void culprit_sums_release(struct culprit_sums *s);
 
-#include "query/culprit_waits.h"
-#include "query/host_only.h"
-#include "query/periodic_timers.h"
-#include "query/query_text.h"
-#include "query/findings.h"
+/* ---- Culprits waiting -------------------------------------------------------------------------------- */
+
+/* The longest wait of a target, and the wait in which a given culprit took most. */
+
+struct culprit_waits {
+	struct gap longest;        /* longest gap; valid if found */
+	struct actor longest_by;   /* its main culprit, as in struct top_culprit; FLOW_RUNNING: none */
+	char longest_name[128];    /* raw name of that culprit; "": none */
+	struct gap taken;          /* gap in which the given culprit took most; valid if taken_ns > 0 */
+	int64_t taken_ns;          /* ns of `taken` that the culprit took */
+	bool found;
+};
+
+/* Reads the gaps of a machine, vCPU or thread within [from, to]. culprit, name: a top culprit of the target and its raw
+ * name. Calls `stop` now and then, and returns 1 if it returns true. Returns 0, or -1 on error. */
+int culprit_waits_of(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to,
+                     const struct actor *culprit, const char *name, bool (*stop)(void *arg), void *arg,
+                     struct culprit_waits *out, struct error *err);
+
+/* ---- Wakers of idle vCPUs --------------------------------------------------------------------------------------- */
+
+#define WAIT_KINDS(X) \
+	X(WAIT_TIMER, "timer")      /* timer of the guest, or of the host for the guest */ \
+	X(WAIT_IPI, "ipi")          /* another vCPU of the same guest */ \
+	X(WAIT_NET, "net")          /* thread that moves the guest's packets, or a packet */ \
+	X(WAIT_DEVICE, "device")    /* another thread of the VM's monitor, or a device's interrupt */ \
+	X(WAIT_TASK, "task")        /* any other thread of the host */ \
+	X(WAIT_STOPPED, "stopped")  /* the monitor pauses or resumes the VM: a pause, a migration */ \
+	X(WAIT_UNKNOWN, "unknown")  /* no event shows the waker */
+#define WAIT_CODE(code, name) code,
+enum wait_kind { WAIT_KINDS(WAIT_CODE) WAIT_KIND_COUNT };
+#undef WAIT_CODE
+extern const char *const wait_kind_name[WAIT_KIND_COUNT];
+
+/* Sleeps of an idle vCPU, or of a thread, that one actor ended. */
+struct wait_row {
+	uint32_t vcpu;           /* index into catalog->cpu; UINT32_MAX: the target is a thread */
+	enum wait_kind kind;
+	struct actor by;         /* the waking thread or handler (tid -1); machine -1: unknown */
+	uint64_t count;
+	int64_t total;           /* sum of the sleeps within the window, ns */
+	double share;            /* total / all sleeps of the vCPU */
+};
+
+struct wait_list {
+	struct wait_row *row;    /* sorted by vCPU, longest first */
+	size_t rows;
+	char **name;             /* raw names: escape before printing */
+	size_t names;
+};
+
+/* Finds the wakers of a vCPU, of the vCPUs of a VM, or of all vCPUs (NULL), from the host's events alone; for a thread,
+ * the wakers that ended its sleeps. */
+int waits_of(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to, struct wait_list *out,
+             struct error *err);
+void waits_release(struct wait_list *l);
+
+/* ---- Halt polling ---------------------------------------------------------------------------------------------- */
+
+/* Halts of a vCPU that the host polled before it blocked the thread, with one outcome. */
+struct poll_row {
+	uint32_t vcpu;           /* index into catalog->cpu */
+	enum poll_outcome outcome;  /* won or lost */
+	uint64_t count;
+	int64_t total;           /* polling time within the window, ns */
+	uint64_t timed;          /* number of halts with a recorded next VM entry; the times below cover only them */
+	int64_t p50, p99, max;   /* ns from the end of the poll (or the wakeup of the blocked thread) to that entry */
+	int64_t others_ns;            /* sum of the ns that other threads waited for the polling pCPU; 0 for nested VMs */
+	struct target victim;   /* vCPU or host thread that waited longest for the polling pCPU: valid if victim_ns > 0 */
+	int64_t victim_ns;       /* ns that the victim waited; 0: none */
+};
+
+struct poll_list {
+	struct poll_row *row;    /* sorted by vCPU and outcome */
+	size_t rows;
+	unsigned vcpus, silent;  /* number of vCPUs in the answer; number of these without any poll in the history */
+	unsigned unknown_vcpus;         /* number of vCPUs with an interval in which polling is unknown */
+	int64_t unknown_ns;       /* sum of these intervals, ns */
+};
+
+/* Finds the polled halts of a vCPU, a VM, or all (NULL). */
+int polls_of(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to, struct poll_list *out,
+             struct error *err);
+void polls_release(struct poll_list *l);
+/* Computes the exact polling time by outcome within [t0, t1], ns, from the state sums alone. *is_recorded: the history
+ * contains polls. */
+int polled_time(const struct catalog *catalog, const struct target *s, int64_t t0, int64_t t1,
+                int64_t ns[POLL_OUTCOME_COUNT], bool *is_recorded, struct error *err);
+
+/* ---- Preempted code of the guest's kernel ----------------------------------------------------------------------- */
+
+/* Preemptions of a vCPU at one instruction of its guest's kernel, or (address 0) in user space. */
+struct preempted_code_row {
+	uint32_t vcpu;           /* index into catalog->cpu */
+	int64_t address;         /* guest address at the VM exit; 0: user space; kernel addresses are negative */
+	uint64_t count;
+	int64_t total, longest;  /* sum and longest of the preemptions within the window, ns */
+	int64_t longest_at;      /* start of the longest preemption (the first if several are equal), ns */
+};
+
+struct preempted_code_list {
+	struct preempted_code_row *row;  /* sorted by vCPU, then by total, longest first */
+	size_t rows;
+	uint64_t preempted, kernel;  /* number of preemptions; number of these in the guest's kernel */
+	unsigned vcpus, silent;  /* number of vCPUs in the answer; number of these without recorded addresses */
+};
+
+/* Finds the preemptions of a vCPU, of a VM, or of all VMs (NULL): the guest was runnable when the host took the CPU. */
+int preempted_code_of(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to,
+                      struct preempted_code_list *out, struct error *err);
+void preempted_code_release(struct preempted_code_list *l);
+
+/* ---- Periodic timers --------------------------------------------------------------------------------- */
+
+/* Periodic timers (paper, Fig. 15). */
+
+/* A guest thread (or, if no thread ran, the guest's idle task) that wakes an idle vCPU periodically. */
+struct periodic {
+	int32_t machine, tid;     /* tid 0: the idle task of the guest handled a timer, no thread ran */
+	uint32_t name;
+	uint32_t vcpu;           /* index into catalog->cpu */
+	int64_t period;          /* median time between wakeups, ns */
+	double regular;          /* share of these times within 10 % of the period, or of twice the period */
+	uint64_t wakeups;
+	int64_t busy;            /* ns that the vCPU's thread was on a pCPU for these wakeups */
+	int64_t cost;            /* ns for which these wakeups kept other threads off a pCPU */
+	uint64_t switches;       /* number of wakeups that kept another thread off a pCPU */
+};
+
+struct periodic_list {
+	struct periodic *item;   /* largest cost first */
+	size_t items;
+	char **name;
+	size_t names;
+};
+
+int periodic_timers_of(const struct catalog *catalog, int64_t from, int64_t to, struct periodic_list *out,
+                       struct error *err);
+void periodic_release(struct periodic_list *l);
+
+/* ---- Queries of the viewer --------------------------------------------------------------------------- */
+
+/* Work of another program part as a query, so that one worker runs all of them. */
+
+struct task_kind {
+	/* Works on the task; until: end of the time slice, ns, CLOCK_MONOTONIC. Returns 1 at its end, 0 if there is more to do,
+	 * -1 on error. */
+	int (*step)(void *state, int64_t until, struct error *err);
+	void (*release)(void *state);  /* frees the state */
+};
+
+struct query *query_task_open(const struct task_kind *kind, void *state);  /* takes ownership of the state */
+void *query_task_state(struct query *q);  /* borrowed from the query */
+
+/* ---- Text -------------------------------------------------------------------------------------------- */
+
+/* Answers as sentences, and the flow as a tree in text (paper, Fig. 14). */
+
+enum actor_style {
+	ACTOR_PLAIN,     /* csv and json: "host/2101 burnP6", "hypervisor for Debian/3525 critical_task",
+	                  * "host irq/46-iwlwifi", "idle CPU", "quota", "waiting for host/43 qemu-io", "unknown" */
+	ACTOR_SHOWN,     /* tables: an actor that is no thread or machine in parentheses: "(idle CPU)", "(throttled)" */
+	ACTOR_SENTENCE,  /* a part of a sentence: "a timer interrupt of the host", "its own CPU limit" */
+	ACTOR_LABEL,     /* the name without machine and TID: "burnP6", "hypervisor" */
+};
+/* Writes an actor, escaped. name: raw; NULL: none. self: target of the text, so that its own machine becomes "other
+ * threads of Debian"; NULL: none. Returns buf. */
+char *actor_text(const struct catalog *catalog, const struct actor *actor, const char *name, enum actor_style style,
+                 const struct target *self, char *buf, size_t size);
+/* Returns the raw name of an actor without its machine and TID: the name, or "NAME or provider" in buf if it is uncertain
+ * which of both it was (FLOW_CURRENT). */
+const char *actor_name_text(const struct actor *actor, const char *name, char buf[ACTOR_TEXT]);
+
+/* Returns the raw name of a state of the target; "not alive" for null, "" if it has no name. */
+const char *target_state_name(const struct catalog *catalog, const struct target *s, int64_t state);
+
+/* Writes a few plain sentences, one per line, escaped, on a thread or vCPU within [from, to]: its activity, its delays,
+ * the culprits, the confidence, and the next steps; on a machine (NULL: on each) its time, its waits, and what the provider
+ * took. The caller frees *text. */
+int explain_window(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to, char **text,
+                   struct error *err);
+/* Does the same for the gap or interval that contains t. */
+int explain_at(const struct catalog *catalog, const struct target *s, int64_t t, char **text, struct error *err);
+
+/* Writes one line for the viewer, without newline: "Debian/vCPU0 12:03:04.1139 PREEMPTED 5.21 ms by host/2101 burnP6 on
+ * CPU3". The time is the start of the interval (or gap) that contains t. */
+int explain_status(const struct catalog *catalog, const struct target *s, int64_t t, char *buf, size_t size,
+                   struct error *err);
+
+/* The same as queries: a moment in a long gap takes several steps. explain_open() is explain_at(), status_open() is
+ * explain_status(). The caller of explain_take() frees the text. */
+struct query *explain_open(const struct catalog *catalog, const struct target *s, int64_t t, struct error *err);
+struct query *status_open(const struct catalog *catalog, const struct target *s, int64_t t);
+char *explain_take(struct query *q);
+
+struct flow_text {
+	int width;                  /* width of the text in columns; 0: 80 */
+	double threshold;           /* entries with a smaller share are counted but not printed: 0.001 = 0.1 % */
+	bool intervals;             /* print also the list of intervals, if the flow contains it */
+	const char *const *header;  /* lines to print first (trace, clock error, losses), escaped; NULL: none */
+	size_t headers;
+};
+
+unsigned flow_text_columns(int width);  /* returns the width of the bar lanes, for flow_options.columns */
+/* Writes a tree of machines and threads with durations, shares and a bar lane, and the number of entries below the
+ * threshold. */
+int flow_write_text(const struct catalog *catalog, const struct flow *f, const struct target *s,
+                    const struct flow_text *options, FILE *to, struct error *err);
+
+/* ---- Findings ---------------------------------------------------------------------------------------- */
+
+/* Findings: ranked sentences on what delayed machines and threads most, each with its evidence. The rules are in doc/findings.md. */
+
+#define FINDING_TEXT 1024
+#define FINDINGS_MAX 8
+
+/* X(code, name in json) */
+#define FINDING_KINDS(X) \
+	X(FINDING_HEALTHY, "healthy")              /* no target lost more than FINDING_LIMIT of the time it wanted to run */ \
+	X(FINDING_CULPRIT, "culprit")              /* a thread, a VM or an interrupt had the CPU */ \
+	X(FINDING_CHAIN, "chain")                  /* the culprit delayed a thread for which the target waited */ \
+	X(FINDING_OVERCOMMITTED, "overcommitted")  /* many VMs compete for few CPUs, no single one is the culprit */ \
+	X(FINDING_LIMIT_SET, "limit")              /* a quota, pause, migration or page fault: culprit.reason */ \
+	X(FINDING_OWN_THREADS, "own-threads")      /* threads of the same machine or process compete for its CPUs */ \
+	X(FINDING_VM_EXITS, "vm-exits")            /* the hypervisor worked on behalf of the target */ \
+	X(FINDING_LATENCY, "wakeup-latency")       /* the CPU was idle, or the vCPU's thread slept */ \
+	X(FINDING_UNKNOWN, "unknown")              /* events are missing, or no source shows stolen time */ \
+	X(FINDING_NOTHING, "nothing")              /* the recording does not show who ran: nothing can be said */
+#define FINDING_CODE(code, name) code,
+enum finding_kind { FINDING_KINDS(FINDING_CODE) FINDING_KIND_COUNT };
+#undef FINDING_CODE
+extern const char *const finding_kind_name[FINDING_KIND_COUNT];
+
+#define FINDING_LIMIT 0.05  /* a target that loses more than this share of the time it wanted to run is not healthy */
+
+/* The interval that shows a finding best: the longest one in which the culprit kept the target off its CPU. Of a chain
+ * the target is the thread that the culprit delayed. */
+struct moment {
+	struct target target;           /* a vCPU or a thread */
+	struct actor culprit;           /* `name` is not set */
+	char culprit_text[ACTOR_TEXT];  /* as in the csv of gaps */
+	int64_t start, end;             /* ns, closed; end < start: the finding has no moment */
+};
+
+struct finding {
+	enum finding_kind kind;
+	bool has_target;            /* false: no machine lost time */
+	struct target target;       /* the victim: a VM, a vCPU or a thread */
+	struct actor culprit;       /* machine -1: none; tid -1: several threads, or the machine; `name` is not set */
+	char culprit_text[ACTOR_TEXT];  /* culprit, or limit; "" if there is none */
+	int64_t ns;                 /* ns that the culprit took; 0: none */
+	double share;               /* ns / base */
+	const char *base;           /* "wanted": time that the target ran and lost; "life": its lifetime; "": no share */
+	uint64_t intervals;         /* number of intervals in which the culprit took ns */
+	bool inferred;              /* chain: most waits were inferred from the nearest events */
+	double unknown;             /* share of the target's life in unknown states */
+	struct moment moment;
+	char command[ACTOR_TEXT];   /* arguments of stealscope that show the moment; FILE stands for the history; "": none */
+	size_t main_bytes;          /* length of the first clause of `text`: where to cut for a narrow screen */
+	char text[FINDING_TEXT];    /* one sentence without the final period; escaped */
+};
+
+/* Findings in order of weight; len is at least 1. The verdict is item[0]. */
+struct findings {
+	struct finding *item;
+	size_t len;
+};
+
+static inline bool finding_is_healthy(const struct finding *f)
+{
+	return f->kind == FINDING_HEALTHY;
+}
+
+/* Starts the query for the findings on [from, to]; target NULL: on all machines. Cost: the demands of all rows, the gaps
+ * of the most delayed targets, and the critical paths of a few delayed threads. */
+struct query *findings_open(const struct catalog *catalog, const struct target *target, int64_t from, int64_t to);
+void findings_take(struct query *q, struct findings *out);
+/* Runs the query until the answer is ready. */
+int findings_of(const struct catalog *catalog, const struct target *target, int64_t from, int64_t to, struct findings *out,
+                struct error *err);
+void findings_release(struct findings *f);
+/* Returns true for the host of VMs, and for the control domain of Xen: a victim only if nothing else is one. */
+bool findings_take_last(const struct catalog *catalog, uint32_t machine);
+/* Does the same for a history without an open catalog, and keeps only the first finding. */
+int finding_first(const struct history *h, int64_t begin, int64_t end, struct finding *out, struct error *err);
 
 #endif

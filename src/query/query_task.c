@@ -1,4 +1,4 @@
-#include "query/query_task.h"
+#include "query/query.h"
 
 #include "base/mem.h"
 #include "query/stepped_query.h"
