@@ -1001,7 +1001,8 @@ int flow_write_text(const struct catalog *catalog, const struct flow *f, const s
 
 /* ---- Findings ---------------------------------------------------------------------------------------- */
 
-/* Findings: ranked sentences on what delayed machines and threads most, each with its evidence. The rules are in doc/findings.md. */
+/* Findings: ranked sentences on what delayed machines and threads most, each with its evidence. The rules are in
+ * doc/findings.md. */
 
 #define FINDING_TEXT 1024
 #define FINDINGS_MAX 8

@@ -91,8 +91,8 @@ void demand_release(struct host_demand *d);
 struct replay_task *demand_task(const struct host_demand *d, uint32_t thread);  /* or NULL */
 /* Writes the name used in reports, escaped: the VM of a vCPU thread, or the name of another thread. */
 void task_name(const struct host_demand *d, const struct replay_task *t, char out[TARGET_TEXT]);
-/* Returns true if the task ran on a single CPU, and there were too few waits for it while others were idle to decide whether
- * it is pinned. */
+/* Returns true if the task ran on a single CPU, and there were too few waits for it while others were idle to decide
+ * whether it is pinned. */
 bool task_may_be_pinned(const struct replay_task *t);
 /* Returns the CPU time that a vCPU task had consumed at time `at` of the recording, since the window's start, ns. */
 int64_t task_work_at(const struct replay_task *t, int64_t at);
