@@ -196,6 +196,8 @@ def main():
             with scratch() as folder:
                 check_boards(folder, second)
         try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=20) as page:
+                check(b'href="/metrics"' in page.read() and "html" in page.headers["Content-Type"], "the index leads to the metrics")
             urllib.request.urlopen(f"http://127.0.0.1:{port}/other", timeout=20)
             check(False, "other paths do not exist")
         except urllib.error.HTTPError as e:

@@ -145,7 +145,9 @@ static bool is_foreign_host(const struct metrics_server *s, const char *request)
 
 static void make_answer(const struct metrics_server *s, struct metrics_client *c, const struct live_metrics *m)
 {
-	static const char type[] = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+	static const char index[] = "<!DOCTYPE html>\n<title>stealscope monitor</title>\n<p>stealscope " PACKAGE_VERSION
+		": <a href=\"/metrics\">metrics</a>, with values from the first period on, a second after the start.</p>\n";
+	const char *type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 	size_t len = 0;
 	char *body = NULL;
 	char rest[REQUEST_MAX];
@@ -160,6 +162,10 @@ static void make_answer(const struct metrics_server *s, struct metrics_client *c
 		status = "403 Forbidden";
 	} else if (strncmp(c->request + 4, "/metrics ", 9) == 0 || strncmp(c->request + 4, "/metrics?", 9) == 0) {
 		body = live_metrics_text(m, &len);
+	} else if (strncmp(c->request + 4, "/ ", 2) == 0) {
+		body = mem_dup(index);
+		len = sizeof index - 1;
+		type = "text/html; charset=utf-8";
 	}
 	if (body)
 		c->answer = mem_printf("HTTP/1.1 200 OK\r\nContent-Type: %s\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n%s",
