@@ -2,14 +2,10 @@
  * frame; without keys, signals or background work the loop sleeps. */
 #include "ui/ui.h"
 
-#include <errno.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/select.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -19,8 +15,7 @@
 #include "ui/core/session_state.h"
 #include "ui/core/longest_gap.h"
 #include "ui/input/script.h"
-#include "ui/terminal/signals.h"
-#include "ui/terminal/term.h"
+#include "ui/terminal/screen_loop.h"
 #include "ui/core/viewer.h"
 
 #define WORK_NS 8000000       /* time slice of background work between two checks of the keyboard, ns */
@@ -32,11 +27,9 @@
 
 struct loop {
 	struct app *app;
-	struct terminal *term;
-	struct screen screen;
-	sigset_t wait_mask;       /* signal mask during pselect() */
+	struct screen_loop on;
 	int64_t last_key;         /* time of the last key, ns */
-	int repeats, empty_reads;
+	int repeats;
 	bool draw;
 };
 
@@ -59,48 +52,30 @@ static int parse_depth(const char *color, enum depth *depth, struct error *err)
 	return error_set(err, STATUS_USAGE, "choose from auto, never, 8, 16, 256", "--color %s: invalid value", color);
 }
 
-static void resize_to_terminal(struct loop *l)
-{
-	int w = l->app->w, h = l->app->h_cells;
-	term_measure(STDOUT_FILENO, &w, &h);
-	term_resize(l->term, w, h);
-	screen_resize(&l->screen, w, h);
-	viewer_resize(l->app, w, h);
-	l->draw = true;
-}
-
+/* Reacts to signals: to a new size, to SIGINT, and to the end of the terminal. */
 static void handle_signals(struct loop *l)
 {
-	if (signals_take(SIGTSTP)) {
-		term_suspend(l->term);
-		signals_stop_self();
-		signals_take(SIGCONT);
-		term_resume(l->term);
-		resize_to_terminal(l);
-	}
-	if (signals_take(SIGCONT)) {  /* another process stopped the viewer: the terminal may have been used in between */
-		term_resume(l->term);
-		resize_to_terminal(l);
-	}
-	if (signals_take(SIGWINCH))
-		resize_to_terminal(l);
-	if (signals_take(SIGINT)) {
+	if (l->on.resized)
+		viewer_resize(l->app, l->on.screen.w, l->on.screen.h);
+	if (l->on.interrupted) {
 		const bool at_rows = app_rows_have_keys(l->app);  /* true: ^C closes no prompt or list */
 		viewer_key(l->app, 'c' & 31);
 		if (at_rows && strcmp(l->app->message, "cancelled") != 0)
 			app_message(l->app, pane_is_below(l->app) ? "q closes the pane, Q quits" :
 			            l->app->pane_below ? "q quits" : "q goes back to the overview, Q quits");
-		l->draw = true;
 	}
+	l->draw |= l->on.resized || l->on.interrupted;
+	l->app->quit |= l->on.quit;
+	l->on.resized = l->on.interrupted = false;
 }
 
 static void handle_keys(struct loop *l)
 {
 	struct term_mouse m = { 0, 0, MOUSE_PRESS };
 	uint32_t key;
-	int n = 0;
-	while (!l->app->quit && (key = term_key(l->term, &m)) != 0) {
-		n++;
+	bool has_key = false;
+	while (!l->app->quit && (key = screen_loop_key(&l->on, &m)) != 0) {
+		has_key = true;
 		if (key == KEY_CODE_MOUSE)
 			viewer_mouse(l->app, m.x, m.y, m.event == MOUSE_PRESS);
 		else if (key == KEY_CODE_LIGHT)
@@ -108,13 +83,9 @@ static void handle_keys(struct loop *l)
 		else
 			viewer_key(l->app, key);
 	}
-	if (n == 0) {  /* input is readable but contains no key: the terminal may have hung up */
-		struct pollfd p = { STDIN_FILENO, POLLIN, 0 };
-		if (poll(&p, 1, 0) > 0 && ((p.revents & (POLLHUP | POLLERR)) || ++l->empty_reads > 50))
-			l->app->quit = true;
+	l->app->quit |= l->on.quit;
+	if (!has_key)
 		return;
-	}
-	l->empty_reads = 0;
 	int64_t now = now_ns();
 	l->repeats = now - l->last_key < REPEAT_NS ? l->repeats + 1 : 0;
 	l->last_key = now;
@@ -133,13 +104,13 @@ static bool draw_frame(struct loop *l)
 		return true;
 	l->draw = false;
 	if (app->redraw)
-		term_redraw(l->term);
+		term_redraw(l->on.term);
 	app->redraw = false;
-	term_mouse(l->term, app->mouse);
-	viewer_draw(app, &l->screen);
-	term_show(l->term, &l->screen);
+	term_mouse(l->on.term, app->mouse);
+	viewer_draw(app, &l->on.screen);
+	term_show(l->on.term, &l->on.screen);
 	if (app->clipboard)
-		term_copy(l->term, app->clipboard);
+		term_copy(l->on.term, app->clipboard);
 	free(app->clipboard);
 	app->clipboard = NULL;
 	return false;
@@ -147,22 +118,15 @@ static bool draw_frame(struct loop *l)
 
 static void wait_for_input(struct loop *l, const struct timespec *timeout)
 {
-	fd_set in;
-	FD_ZERO(&in);
-	FD_SET(STDIN_FILENO, &in);
-	int answers = async_fd(l->app->queries);
-	FD_SET(answers, &in);
-	int n = pselect(answers + 1, &in, NULL, NULL, timeout, &l->wait_mask);
-	if (n < 0 && errno != EINTR)
-		l->app->quit = true;
+	const unsigned events = screen_loop_sleep(&l->on, async_fd(l->app->queries), timeout);
 	handle_signals(l);
-	if (n > 0 && FD_ISSET(answers, &in)) {
+	if (events & LOOP_FD) {
 		async_clear_wakeup(l->app->queries);
 		l->draw = true;
 	}
-	if (n > 0 && FD_ISSET(STDIN_FILENO, &in))
+	if (events & LOOP_KEYS)
 		handle_keys(l);
-	else if (n == 0 && l->app->appearance.coarse) {  /* no key for REPEAT_NS: draw the detailed frame */
+	else if ((events & LOOP_TIMEOUT) && l->app->appearance.coarse) {  /* no key for REPEAT_NS: draw the detailed frame */
 		l->app->appearance.coarse = false;
 		l->draw = true;
 	}
@@ -194,31 +158,21 @@ static void show_place(struct app *app, const struct ui_options *options)
 static int run_on_terminal(struct app *app, const struct ui_options *options, enum depth depth, struct error *err)
 {
 	struct loop l = { .app = app };
-	signals_begin(&l.wait_mask);
-	l.term = term_open(stdout, stdin, NULL, err);
-	if (!l.term) {
-		signals_end();
+	if (screen_loop_open(&l.on, err))
 		return -1;
-	}
-	signals_guard(STDOUT_FILENO, term_restore_text(l.term));
-	enum depth terminal_depth = term_depth(l.term);
-	enum tier best_tier = term_has_blocks(l.term) ? TIER_BLOCKS : terminal_depth == DEPTH_MONO ? TIER_ASCII : TIER_CELLS;
+	enum depth terminal_depth = term_depth(l.on.term);
+	enum tier best_tier = term_has_blocks(l.on.term) ? TIER_BLOCKS : terminal_depth == DEPTH_MONO ? TIER_ASCII : TIER_CELLS;
 	/* DEPTH_COUNT: use the depth of the terminal */
 	appearance_set_depth(app, depth > terminal_depth ? terminal_depth : depth);
 	app->appearance.best_tier = best_tier;
 	if (!options->glyphs && app->appearance.tier > best_tier)
 		app->appearance.tier = best_tier;
-	int w = 80, h = 24;
-	term_size(l.term, &w, &h);
-	screen_resize(&l.screen, w, h);
-	viewer_resize(app, w, h);
+	viewer_resize(app, l.on.screen.w, l.on.screen.h);
 	if (!options->view || !session_state_load(app, options->view))
 		pane_open(app, PANE_OVERVIEW);
 	show_place(app, options);
 	loop_run(&l);
-	term_close(l.term);
-	signals_end();
-	screen_release(&l.screen);
+	screen_loop_end(&l.on);
 	return 0;
 }
 

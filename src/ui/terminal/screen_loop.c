@@ -17,6 +17,7 @@ static void resize(struct screen_loop *l)
 	term_measure(STDOUT_FILENO, &w, &h);
 	term_resize(l->term, w, h);
 	screen_resize(&l->screen, w, h);
+	l->resized = true;
 }
 
 static void handle_signals(struct screen_loop *l)
@@ -32,29 +33,36 @@ static void handle_signals(struct screen_loop *l)
 	if (signals_take(SIGWINCH))
 		resize(l);
 	if (signals_take(SIGINT))
-		l->quit = true;
+		l->interrupted = true;
 }
 
-int screen_loop_begin(struct screen_loop *l, const struct ui_options *options, struct error *err)
+int screen_loop_open(struct screen_loop *l, struct error *err)
 {
+	int w = 80, h = 24;
 	*l = (struct screen_loop){ 0 };
-	if (theme_load(&l->theme, options->theme, err) < 0)
-		return -1;
-	l->follows_background = !options->theme;
 	signals_begin(&l->during);
 	l->term = term_open(stdout, stdin, NULL, err);
 	if (!l->term) {
 		signals_end();
 		return -1;
 	}
-	const char *no_color = getenv("NO_COLOR");
-	int w = 80, h = 24;
 	signals_guard(STDOUT_FILENO, term_restore_text(l->term));
+	term_size(l->term, &w, &h);
+	screen_resize(&l->screen, w, h);
+	return 0;
+}
+
+int screen_loop_begin(struct screen_loop *l, const struct ui_options *options, struct error *err)
+{
+	struct theme theme;
+	if (theme_load(&theme, options->theme, err) < 0 || screen_loop_open(l, err))
+		return -1;
+	const char *no_color = getenv("NO_COLOR");
+	l->theme = theme;
+	l->follows_background = !options->theme;
 	theme_palette(&l->theme, no_color && *no_color ? DEPTH_MONO : term_depth(l->term), &l->palette);
 	l->blocks = term_has_blocks(l->term) && !(options->glyphs && strcmp(options->glyphs, "blocks") != 0);
 	term_mouse(l->term, true);
-	term_size(l->term, &w, &h);
-	screen_resize(&l->screen, w, h);
 	return 0;
 }
 
@@ -65,21 +73,29 @@ void screen_loop_end(struct screen_loop *l)
 	signals_end();
 }
 
-bool screen_loop_wait(struct screen_loop *l, int fd, int64_t wait)
+unsigned screen_loop_sleep(struct screen_loop *l, int fd, const struct timespec *limit)
 {
 	fd_set in;
 	FD_ZERO(&in);
 	FD_SET(STDIN_FILENO, &in);
 	if (fd >= 0)
 		FD_SET(fd, &in);
-	term_show(l->term, &l->screen);
-	const struct timespec limit = timespec_of(wait > 0 ? wait : 0);
-	const int n = pselect((fd > STDIN_FILENO ? fd : STDIN_FILENO) + 1, &in, NULL, NULL, wait < 0 ? NULL : &limit,
-	                      &l->during);
+	const int n = pselect((fd > STDIN_FILENO ? fd : STDIN_FILENO) + 1, &in, NULL, NULL, limit, &l->during);
 	if (n < 0 && errno != EINTR)
 		l->quit = true;
 	handle_signals(l);
-	return n > 0 && FD_ISSET(STDIN_FILENO, &in) && ++l->empty_reads;
+	const bool has_keys = n > 0 && FD_ISSET(STDIN_FILENO, &in);
+	l->empty_reads += has_keys;
+	return (has_keys ? LOOP_KEYS : 0) | (n > 0 && fd >= 0 && FD_ISSET(fd, &in) ? LOOP_FD : 0) | (n == 0 ? LOOP_TIMEOUT : 0);
+}
+
+bool screen_loop_wait(struct screen_loop *l, int fd, int64_t wait)
+{
+	const struct timespec limit = timespec_of(wait > 0 ? wait : 0);
+	term_show(l->term, &l->screen);
+	const unsigned events = screen_loop_sleep(l, fd, wait < 0 ? NULL : &limit);
+	l->quit |= l->interrupted;
+	return events & LOOP_KEYS;
 }
 
 uint32_t screen_loop_key(struct screen_loop *l, struct term_mouse *mouse)

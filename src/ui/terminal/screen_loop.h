@@ -4,6 +4,7 @@
 #define STEALSCOPE_UI_TERMINAL_SCREEN_LOOP_H
 
 #include <signal.h>
+#include <time.h>
 
 #include "ui/terminal/term.h"
 #include "ui/ui.h"
@@ -15,14 +16,20 @@ struct screen_loop {
 	struct palette palette;
 	bool blocks;       /* the terminal shows block characters */
 	bool follows_background;  /* no theme was named: a light background chooses the light one */
-	bool quit;         /* set by SIGINT, by a lost terminal, or by the program */
+	bool quit;         /* set by screen_loop_wait() at SIGINT, by a lost terminal, or by the program */
+	bool resized, interrupted;  /* set by SIGWINCH, and by SIGINT; the program clears them */
 	sigset_t during;   /* signal mask while the loop waits */
 	int empty_reads;   /* reads without a key in a row */
 };
 
-/* Opens the terminal. Returns 0, or -1 with nothing to close. */
+/* Opens the terminal, without a theme. Returns 0, or -1 with nothing to close. */
+int screen_loop_open(struct screen_loop *l, struct error *err);
+/* The same, with the theme of the options, and the mouse on. */
 int screen_loop_begin(struct screen_loop *l, const struct ui_options *options, struct error *err);
 void screen_loop_end(struct screen_loop *l);
+/* Waits for a key, a signal or bytes of `fd` (-1: none), for the time of `limit` at most (NULL: no limit). Returns bits. */
+enum { LOOP_KEYS = 1, LOOP_FD = 2, LOOP_TIMEOUT = 4 };
+unsigned screen_loop_sleep(struct screen_loop *l, int fd, const struct timespec *limit);
 /* Shows the screen and waits for a key, a signal or bytes of `fd` (-1: none), `wait` ns at most (-1: no limit). Returns
  * true if keys may be pending: then read them with screen_loop_key() until it returns 0. */
 bool screen_loop_wait(struct screen_loop *l, int fd, int64_t wait);
