@@ -91,8 +91,8 @@ struct origin run_origins(const struct latency_run *run, size_t n)
 static const struct column request_columns[] = {
 	{ "request", "request", COL_TEXT },              { "machine", "machine", COL_TEXT },
 	{ "start", "start", COL_CLOCK },                 { "end", NULL, COL_INT },
-	{ "latency_ns", "latency", COL_DURATION },       { "provider_low_ns", "at least", COL_DURATION },
-	{ "provider_high_ns", "at most", COL_DURATION }, { "predicted_ns", "predicted", COL_DURATION },
+	{ "latency_ns", "latency", COL_DURATION },       { "provider_low_ns", "provider min", COL_DURATION },
+	{ "provider_high_ns", "max", COL_DURATION },      { "predicted_ns", NULL, COL_DURATION },
 	{ "ci_low_ns", NULL, COL_DURATION },             { "ci_high_ns", NULL, COL_DURATION },
 	{ "culprit", "culprit", COL_TEXT },
 	/* only with --features */
@@ -150,9 +150,11 @@ static int print_requests(const struct latency_run *run, size_t n, const struct 
 	memcpy(columns, request_columns, sizeof request_columns);
 	memcpy(columns + core, core_columns, sizeof core_columns);
 	columns[label] = label_column;
+	for (size_t i = 0; i < PLAIN_COLUMNS && o->model; i++)
+		if (columns[i].name && strcmp(columns[i].name, "predicted_ns") == 0)
+			columns[i].heading = "predicted";
 	const struct report_shape shape = { "latency-requests", columns, label + labels,
-	                                    o->model ? "machine start top_sharer" :
-	                                    labels ? "predicted_ns machine start top_sharer" : "predicted_ns start top_sharer",
+	                                    o->model || labels ? "machine start top_sharer" : "start top_sharer",
 	                                    sort == SORT_START ? "start" : NULL };
 	struct report *out = report_begin(stdout, o->how, &shape, &run->origin);
 	for (size_t i = 0; i < n; i++) {
@@ -175,8 +177,8 @@ static int print_requests(const struct latency_run *run, size_t n, const struct 
 	int rc = report_end(out, err);
 	if (rc || o->how.format != FORMAT_TEXT)
 		return rc;
-	puts("\nprovider, measured: at least = lost while the request executed;\n"
-	     "                    at most = lost while its server thread had work");
+	puts("\nprovider, measured: min = lost while the request executed;\n"
+	     "                    max = lost while its server thread had work");
 	if (n < all->len)
 		printf("shown: %zu of %zu (--top)\n", n, all->len);
 	return 0;

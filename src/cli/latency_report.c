@@ -116,7 +116,7 @@ static void print_distribution(const struct latency_run *run, bool scatter)
 	compute_levels(r, l);
 	printf("%s: %zu request%s\n\n", text_escape(name, sizeof name, run->recording), r->len, r->len == 1 ? "" : "s");
 	printf("%16s  %-23s %9s  # sure + possible . yours\n", "latency", "of it the provider's", predicted ? "predicted" : "");
-	for (size_t i = 0; i < LEVELS; i++)
+	for (size_t i = 0; i < (r->len < 1000 ? LEVELS - 1 : LEVELS); i++)  /* p99.9 of few requests is the slowest one */
 		print_level(level_names[i], &l[i], predicted);
 	printf("\nmedian share of the provider: at least %.1f%%, at most %.1f%%", 100 * median_metric(r, METRIC_LOW_SHARE),
 	       100 * median_metric(r, METRIC_HIGH_SHARE));
