@@ -180,10 +180,10 @@ static int read_packet(struct ctf_streams *all, struct stream_scan *s, struct ct
 	int status = read_packet_header(s, at);
 	if (status < 0)
 		return -1;
-	struct ctf_packet packet = s->packet;
 	const uint64_t cut_bytes = s->cut_bytes;
 	bool failed = false, damaged = status > 0 || check_index(s) != 0;
-	if (!damaged && *stream && find_or_add_stream(all, s) != *stream)
+	if (!damaged && *stream &&
+	    (s->class != (*stream)->class || packet_field(s, CTF_INSTANCE_ID, 0) != (*stream)->instance))
 		damaged = reject_header(s, "packet of another stream");
 	const char *reason = s->reason;
 	uint64_t next = s->f->bytes;
@@ -191,12 +191,12 @@ static int read_packet(struct ctf_streams *all, struct stream_scan *s, struct ct
 		next = find_packet(s, at + 1, &failed);
 	if (failed)
 		return -1;
-	if (!damaged && cut_bytes && next < s->f->bytes) {
+	/* The search replaced the header, so it is read again. */
+	if (!damaged && cut_bytes && (next < s->f->bytes || read_packet_header(s, at) != 0)) {
 		damaged = true;
 		reason = "invalid packet size";
 	}
 	if (!damaged) {
-		s->packet = packet;
 		if (!s->f->packets)
 			s->f->missing_bytes = cut_bytes;
 		*stream = *stream ? *stream : find_or_add_stream(all, s);
