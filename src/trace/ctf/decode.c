@@ -173,12 +173,12 @@ static const char *decode_events(struct ctf_worker *w, const struct ctf_data_str
 		const uint64_t at = m->at, clock = m->clock;
 		const enum ctf_run status = read_event(w, f->class, &class, &reason);
 		if (status == CTF_RUN_SHORT && m->end < p->content) {
+			if (w->filled < w->window_size)
+				return "the file ends within a packet";
 			m->at = at;
 			m->clock = clock;
 			if (fill_window(w, p, at / 8, loss_placer->event_sink))
 				return "";
-			if (m->end < p->content && w->filled < w->window_size)
-				return "the file ends within a packet";
 			continue;
 		}
 		if (status != CTF_RUN_DONE)

@@ -25,6 +25,7 @@ struct stream_scan {
 	bool is_cut;           /* the file ends within the packet, which has cut_bytes more */
 	uint64_t cut_bytes;
 	unsigned candidates;
+	bool is_contradicted;  /* by the index */
 	const char *reason;    /* why the last header is invalid */
 };
 
@@ -137,8 +138,10 @@ static int check_index(struct stream_scan *s)
 		return 0;  /* after the index's last packet */
 	const struct packet *x = &f->packet[i];
 	if (x->offset != p->offset || x->size * 8 != p->size || x->content != p->content || x->begin != p->begin ||
-	    x->end != p->end || x->discarded != p->discarded)
+	    x->end != p->end || x->discarded != p->discarded) {
+		s->is_contradicted = true;
 		return reject_header(s, "the index contradicts the packet header");
+	}
 	return 0;
 }
 
@@ -254,7 +257,7 @@ int ctf_streams_add(struct ctf_streams *all, const struct ctf_classes *c, struct
 	if (!status) {
 		s.value = mem_new(c->slots, sizeof *s.value);
 		status = scan_packets(all, &s);
-		if (status == 0 && s.reason && f->packets > 0) {  /* the index agrees with no packet */
+		if (status == 0 && s.reason && s.is_contradicted) {  /* the index agrees with no packet */
 			f->index_damaged = true;
 			f->packets = 0;
 			status = scan_packets(all, &s);
