@@ -28,7 +28,7 @@ E2E_TESTS = \
 	tests/test_top_screen.py tests/test_top_cores.py \
 	tests/test_whatif.py \
 	tests/test_schema.py \
-	tests/test_path_names.py \
+	tests/test_pane_export.py tests/test_path_names.py \
 	tests/test_latency_truth.py \
 	tests/test_latency_spans.py tests/test_export_spans.py tests/test_latency_traces.py \
 	tests/test_latency_cores.py \

@@ -224,14 +224,8 @@ void origin_write_notes(const struct origin *o, FILE *out)
 
 void origin_write_head(const struct origin *o, FILE *out)
 {
-	char from[TIME_TEXT], to[TIME_TEXT], lasts[TIME_TEXT];
-	for (size_t i = 0; o->leaves && i < o->lines - o->note_lines; i++)
-		fprintf(out, "%s\n", o->line[i]);
 	origin_write_notes(o, out);
-	if (o->leaves && o->from <= o->to)
-		fprintf(out, "window   %s .. %s (%s)\n", time_date(from, o->from, 6), time_end(to, o->from, o->to, 6),
-		        time_duration(lasts, o->to - o->from + 1));
-	if (o->leaves || o->note_lines)
+	if (o->note_lines)
 		putc('\n', out);
 }
 

@@ -54,8 +54,6 @@ struct origin {
 	char **line;                 /* the members above as lines for people, escaped: "clock    ACCURATE, ..."; the notes
 	                              * are the last lines */
 	size_t lines, lines_cap, note_lines;  /* note_lines: number of lines of the notes */
-	bool leaves;                 /* the answer is written to a separate file: the text begins with all lines and the
-	                              * window */
 };
 
 /* Collects the inputs of an answer about a target (NULL: about all targets). Does not borrow its arguments. The caller
@@ -74,7 +72,7 @@ void report_warn(FILE *out, struct report_how how, struct origin *o, struct note
 /* Warns that csv or json has only a part of the rows: "5 of 9 gaps, the longest, shown". */
 void report_warn_omitted(FILE *out, struct report_how how, struct origin *o, uint64_t shown, uint64_t all,
                          const char *rows);
-/* Writes the head of an answer in text and an empty line: the notes; if o->leaves, all lines and the window. */
+/* Writes the head of an answer in text: the notes and an empty line. */
 void origin_write_head(const struct origin *o, FILE *out);
 void origin_write_notes(const struct origin *o, FILE *out);  /* writes only the notes */
 

@@ -26,6 +26,7 @@ struct flow_pane {
 		int64_t duration;  /* time of the actor or machine, ns */
 	} *line;
 	size_t lines_cap;
+	int widest;            /* columns of the widest name */
 	struct cell *lane;     /* bars: lane_cols cells for each line, the first for line lane_top; NULL: none */
 	size_t lane_top;
 	int lane_cols;
@@ -38,7 +39,7 @@ static void flow_pane_drop_answer(struct pane *pane)
 	flow_release(&p->flow);
 	free(p->line);
 	free(p->lane);
-	*p = (struct flow_pane){ .pane = p->pane, .thread = p->thread };
+	*p = (struct flow_pane){ .pane = p->pane, .thread = p->thread, .widest = p->widest };
 }
 
 /* Returns true for shares that would be shown as 0.0 %: their lines are counted but not listed. */
@@ -85,41 +86,74 @@ static void make_lines(struct flow_pane *p)
 #define NAME_MIN 26
 #define LANE_MIN 10
 
-/* Widths of a line's name and of its bar. Without space for a bar the name gets the rest. */
-static int name_columns(int w)
+/* Widths of a line's name and of its bar. Names come before bars; without space for a bar the name gets the rest. */
+static int name_columns(const struct flow_pane *p, int w)
 {
 	if (w < NAME_MIN + VALUE_COLUMNS + 1 + LANE_MIN)
 		return w - VALUE_COLUMNS;
-	return w * 3 / 10 < NAME_MIN ? NAME_MIN : w * 3 / 10 > 44 ? 44 : w * 3 / 10;
+	const int usual = w * 3 / 10 < NAME_MIN ? NAME_MIN : w * 3 / 10 > 44 ? 44 : w * 3 / 10;
+	const int most = w - VALUE_COLUMNS - 1 - LANE_MIN, needed = p->widest + 2 < most ? p->widest + 2 : most;
+	return needed > usual ? needed : usual;
 }
 
-static int lane_columns(int w)
+static int lane_columns(const struct flow_pane *p, int w)
 {
-	int cols = w - name_columns(w) - VALUE_COLUMNS - 1;
+	int cols = w - name_columns(p, w) - VALUE_COLUMNS - 1;
 	return cols >= LANE_MIN ? cols : 0;
 }
 
 /* Width of the labels: chosen so that the bars share the time axis of the rows above. */
-static int flow_pane_label_width(int w)
+static int flow_pane_label_width(const struct pane *pane, int w)
 {
-	return lane_columns(w) ? name_columns(w) + VALUE_COLUMNS : pane_label_w(w);
+	const struct flow_pane *p = (const struct flow_pane *)pane;
+	return lane_columns(p, w) ? name_columns(p, w) + VALUE_COLUMNS : pane_label_w(w);
 }
 
 static struct query *flow_pane_open_query(struct app *app, struct pane *pane, struct error *err)
 {
 	const struct target thread = { TARGET_THREAD, ((const struct flow_pane *)pane)->thread };
 	/* a multiple of the columns of screen and export, so that both are exact */
-	const unsigned columns = (unsigned)lane_columns(app->w) * flow_text_columns(0);
+	const unsigned columns = (unsigned)lane_columns((struct flow_pane *)pane, app->w) * flow_text_columns(0);
 	const struct flow_options options = { .intervals = ASK_INTERVALS, .columns = columns };
 	return flow_open(&app->catalog, &thread, pane->from, pane->to, &options, err);
+}
+
+static void line_text(const struct app *app, const struct flow *f, const struct flow_line *line, char *buf, size_t size)
+{
+	char actor[256];
+	if (line->entry == MACHINE_SUM) {
+		if (line->machine < 0)
+			snprintf(buf, size, "unattributed");
+		else
+			text_escape(buf, size, app->catalog.machine[line->machine].name);
+		return;
+	}
+	const struct flow_entry *e = &f->entry[line->entry];
+	actor_text(&app->catalog, &e->actor, e->actor.name < f->names ? f->name[e->actor.name] : NULL,
+	           ACTOR_PLAIN, NULL, actor, sizeof actor);
+	/* omits the machine's name, which is on the line above */
+	char machine[256];
+	size_t n = strlen(text_escape(machine, sizeof machine, e->actor.machine < 0 ? ""
+	                              : app->catalog.machine[e->actor.machine].name));
+	bool has_prefix = n > 0 && strncmp(actor, machine, n) == 0 && (actor[n] == '/' || actor[n] == ' ');
+	char *inner = n > 0 ? strstr(actor, " for ") : NULL;  /* a name like "hypervisor for Debian/151 fibonacci" */
+	if (!has_prefix && inner && strncmp(inner + 5, machine, n) == 0 && inner[5 + n] == '/')
+		memmove(inner + 5, inner + 6 + n, strlen(inner + 6 + n) + 1);
+	snprintf(buf, size, "  %s", has_prefix ? actor + n + 1 : actor);
 }
 
 static void flow_pane_take_answer(struct app *app, struct pane *pane, struct query *q)
 {
 	struct flow_pane *p = (struct flow_pane *)pane;
-	(void)app;
+	char text[320];
 	flow_take(q, &p->flow);
 	make_lines(p);
+	p->widest = 0;
+	for (size_t i = 0; i < pane->lines; i++) {
+		line_text(app, &p->flow, &p->line[i], text, sizeof text);
+		p->widest = text_width(text) > p->widest ? text_width(text) : p->widest;
+	}
+	app_layout(app, panes_label_w(app, pane));
 }
 
 /* Finds the thread that serves the request at the cursor. Returns false, after a message, if there is none. */
@@ -287,30 +321,6 @@ static void draw_lane(struct app *app, struct flow_pane *p, struct screen *s, in
 	}
 }
 
-static void line_text(const struct app *app, const struct flow *f, const struct flow_line *line, char *buf, size_t size)
-{
-	char actor[256];
-	if (line->entry == MACHINE_SUM) {
-		if (line->machine < 0)
-			snprintf(buf, size, "unattributed");
-		else
-			text_escape(buf, size, app->catalog.machine[line->machine].name);
-		return;
-	}
-	const struct flow_entry *e = &f->entry[line->entry];
-	actor_text(&app->catalog, &e->actor, e->actor.name < f->names ? f->name[e->actor.name] : NULL,
-	           ACTOR_PLAIN, NULL, actor, sizeof actor);
-	/* omits the machine's name, which is on the line above */
-	char machine[256];
-	size_t n = strlen(text_escape(machine, sizeof machine, e->actor.machine < 0 ? ""
-	                              : app->catalog.machine[e->actor.machine].name));
-	bool has_prefix = n > 0 && strncmp(actor, machine, n) == 0 && (actor[n] == '/' || actor[n] == ' ');
-	char *inner = n > 0 ? strstr(actor, " for ") : NULL;  /* a name like "hypervisor for Debian/151 fibonacci" */
-	if (!has_prefix && inner && strncmp(inner + 5, machine, n) == 0 && inner[5 + n] == '/')
-		memmove(inner + 5, inner + 6 + n, strlen(inner + 6 + n) + 1);
-	snprintf(buf, size, "  %s", has_prefix ? actor + n + 1 : actor);
-}
-
 static void flow_pane_draw_line(struct app *app, struct pane *pane, struct screen *s, int y, size_t index, bool selected)
 {
 	struct flow_pane *p = (struct flow_pane *)pane;
@@ -318,7 +328,7 @@ static void flow_pane_draw_line(struct app *app, struct pane *pane, struct scree
 	const struct flow *f = &p->flow;
 	struct style style = pane_style(app, line->entry == MACHINE_SUM ? PART_TITLE : PART_NORMAL, selected);
 	char text[320], d[TIME_TEXT], part[16];
-	int name_w = name_columns(s->w), cols = lane_columns(s->w);
+	int name_w = name_columns(p, s->w), cols = lane_columns(p, s->w);
 	double share = (double)line->duration / (double)(f->end - f->start + 1);
 	line_text(app, f, line, text, sizeof text);
 	screen_text(s, 1, y, name_w - 1, style, text);
@@ -365,7 +375,7 @@ static int flow_pane_export(struct app *app, struct pane *pane, FILE *f, enum re
 {
 	const struct flow_pane *p = (const struct flow_pane *)pane;
 	struct target target = { TARGET_THREAD, p->thread };
-	const struct flow_text text = { .intervals = format == FORMAT_TEXT };
+	const struct flow_text text = { .threshold = 0.001 };  /* as the command */
 	struct origin o;
 	export_origin(app, pane, &target, &o);
 	int rc = report_flow(f, REPORT_WHOLE(format), &app->catalog, &target, &p->flow, &text, &o, err);

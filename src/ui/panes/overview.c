@@ -218,8 +218,9 @@ static int rank_of(int c, enum summary_order by)
 }
 
 /* Width of the labels and columns: the lane gets a sixth of the screen, or more if the columns need less. */
-static int overview_label_width(int w)
+static int overview_label_width(const struct pane *pane, int w)
 {
+	(void)pane;
 	int lane = w / 6 < 12 ? 12 : w / 6, max_width = NAME_MAX + 1;
 	for (int c = 0; c < COLUMNS; c++)
 		max_width += (c == CULPRIT ? CULPRIT_MAX : columns[c].width) + 1;
@@ -507,7 +508,8 @@ void overview_back(struct app *app)
 	}
 	struct view before = app->view;
 	if (p->return_view.step > 0) {
-		app_layout(app, overview_label_width(app->w));  /* the columns for which the window of return_view was chosen */
+		/* the columns for which the window of return_view was chosen */
+		app_layout(app, overview_label_width(&p->pane, app->w));
 		app->view = p->return_view;
 		app_refit(app);
 		undo_push(&app->undo, &before);

@@ -32,7 +32,6 @@ void export_origin(const struct app *app, const struct pane *p, const struct tar
 	free(o->history[0]);
 	free(o->line[0]);
 	o->history[0] = mem_dup(history_file(app->first));
-	o->leaves = true;
 	o->line[0] = mem_printf("history  %s", text_escape(name, sizeof name, history_file(app->first)));
 }
 
