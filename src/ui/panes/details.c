@@ -1,4 +1,5 @@
-/* The details list: explanation, attribute values, cell, clock and notes of the interval under the cursor. */
+/* The details pane: explanation, attribute values, cell, clock and notes of the interval under the cursor. It follows the
+ * cursor of the rows. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,8 +14,16 @@
 #include "ui/widgets/status.h"
 
 struct details {
-	struct list list;
-	char *explanation;  /* lines of the explanation; NULL: none, or not yet computed */
+	struct pane pane;
+	struct pager text;  /* lines of the pane */
+	char *explanation;  /* NULL: none, or not yet computed */
+	bool asked;         /* the explanation is computed */
+	bool from_overview;  /* the pane was opened in the overview */
+	/* what the lines show */
+	struct row_id row;
+	int64_t cursor, step;
+	unsigned progress;  /* of the explanation, per cent */
+	int w;
 };
 
 /* Adds the value of an attribute at the cursor: "Status PREEMPTED since 12:03:04.113900, for 5.21 ms". */
@@ -41,17 +50,16 @@ static void add_attribute(struct app *app, struct pager *p, const char *name, ui
 	          time_duration(d, iv.end - iv.start + 1));
 }
 
-static void add_paragraph(struct app *app, struct details *d)
+static void add_paragraph(struct details *d)
 {
-	struct pager *p = &d->list.pager;
-	pager_add(p, -1, "Explanation")->heading = true;
-	if (d->list.pane.pending) {
-		pager_add(p, -1, "  reading %u %%", async_progress(app->queries, &d->list.pane.question));
+	pager_add(&d->text, -1, "Explanation")->heading = true;
+	if (d->asked) {
+		pager_add(&d->text, -1, "  reading %u %%", d->progress);
 		return;
 	}
 	for (const char *line = d->explanation; *line; line += strspn(line, "\n")) {
 		const int n = (int)strcspn(line, "\n");
-		pager_add(p, -1, "  %.*s", n, line);
+		pager_add(&d->text, -1, "  %.*s", n, line);
 		line += n;
 	}
 }
@@ -120,72 +128,135 @@ static void add_notes(struct app *app, struct pager *p)
 	origin_release(&o);
 }
 
-static void details_make_lines(struct app *app, struct pane *pane)
+static void make_lines(struct app *app, struct details *d)
 {
-	struct details *d = (struct details *)pane;
-	struct pager *p = &d->list.pager;
-	char title[256], when[TIME_TEXT], label[300];
-	row_title(&app->rows, app->view.row, title, sizeof title);
-	snprintf(label, sizeof label, "%s at %s", title, time_clock(when, app->view.cursor, 9));
-	pager_open(p, false, label);
-	if (pane->pending || d->explanation)
-		add_paragraph(app, d);
-	add_values(app, p);
-	add_cell(app, p);
-	add_clock(app, p);
-	add_notes(app, p);
-	pager_wrap(p, app->w);
-}
-
-/* Takes the explanation when it is computed; until then a line shows the progress. */
-static void details_refresh(struct app *app, struct pane *pane)
-{
-	struct details *d = (struct details *)pane;
-	struct query *query = NULL;
-	struct error err = ERROR_INIT;
-	const int got = pane->pending ? app_take_answer(app, &pane->question, &query, NULL, &err) : 0;
-	if (!pane->pending)
-		return;
-	if (got) {
-		char *text = got > 0 ? explain_take(query) : NULL;
-		pane->pending = false;
-		d->explanation = text_insert_file_name(got > 0 ? text : err.text, history_file(app->h));
-		free(text);
-		query_close(query);
-	}
-	list_arrange(app, pane);
-}
-
-static void details_close(struct app *app, struct pane *pane)
-{
-	if (pane->pending)
-		async_drop(app->queries, &pane->question);
-	pane->pending = false;
+	pager_release(&d->text);
+	if (d->asked || d->explanation)
+		add_paragraph(d);
+	add_values(app, &d->text);
+	add_cell(app, &d->text);
+	add_clock(app, &d->text);
+	add_notes(app, &d->text);
+	pager_wrap(&d->text, app->w);
+	d->pane.lines = d->text.len;
+	d->pane.valid = true;
 }
 
 static void details_drop_answer(struct pane *pane)
 {
 	struct details *d = (struct details *)pane;
+	pager_release(&d->text);
 	free(d->explanation);
 	d->explanation = NULL;
+	d->asked = false;
+	d->row.kind = ROW_KINDS;
+}
+
+static void ask_explanation(struct app *app, struct details *d)
+{
+	const struct row_id row = app->view.row;
+	struct error err = ERROR_INIT;
+	struct target target;
+	async_drop(app->queries, &d->pane.question);
+	d->row = row;
+	d->cursor = app->view.cursor;
+	free(d->explanation);
+	d->explanation = NULL;
+	d->asked = (row.kind == ROW_CPU || row.kind == ROW_PROVIDER || row_thread(&app->catalog, row) >= 0) &&
+	           row_target(&app->catalog, row, &target);
+	if (d->asked)
+		async_ask(app->queries, &d->pane.question, ASK_SENTENCE,
+		          explain_open(&app->catalog, &target, d->cursor, &err), &err);
+}
+
+/* Returns true if the explanation was taken. */
+static bool take_explanation(struct app *app, struct details *d)
+{
+	struct query *query = NULL;
+	struct error err = ERROR_INIT;
+	const int got = d->asked ? app_take_answer(app, &d->pane.question, &query, NULL, &err) : 0;
+	if (got == 0)
+		return false;
+	char *text = got > 0 ? explain_take(query) : NULL;
+	d->asked = false;
+	d->explanation = text_insert_file_name(got > 0 ? text : err.text, history_file(app->h));
+	free(text);
+	query_close(query);
+	return true;
+}
+
+static void details_refresh(struct app *app, struct pane *pane)
+{
+	struct details *d = (struct details *)pane;
+	const bool moved = !row_same(d->row, app->view.row) || d->cursor != app->view.cursor;
+	if (moved)
+		ask_explanation(app, d);
+	const unsigned progress = d->asked ? async_progress(app->queries, &pane->question) : 0;
+	if (take_explanation(app, d) || moved || d->step != app->view.step || d->w != app->w || progress != d->progress) {
+		d->step = app->view.step;
+		d->w = app->w;
+		d->progress = progress;
+		make_lines(app, d);
+	}
 }
 
 static bool details_open(struct app *app, struct pane *pane)
 {
-	struct row_id row = app->view.row;
-	struct target target;
-	struct error err = ERROR_INIT;
 	details_drop_answer(pane);
-	pane->pending = (row.kind == ROW_CPU || row.kind == ROW_PROVIDER || row_thread(&app->catalog, row) >= 0) &&
-	                row_target(&app->catalog, row, &target);
-	if (pane->pending)
-		async_ask(app->queries, &pane->question, ASK_SENTENCE,
-		          explain_open(&app->catalog, &target, app->view.cursor, &err), &err);
+	((struct details *)pane)->from_overview = app->pane_below && app->pane_below->ops->replaces_rows;
+	pane->top = pane->at = 0;
 	return true;
 }
 
-const struct pane_ops details_list = {
-	.size = sizeof(struct details), .is_list = true, .open = details_open, .arrange = details_make_lines,
-	.closed = details_close, .refresh = details_refresh, .drop_answer = details_drop_answer,
-	.release = list_release,
+static void details_close(struct app *app, struct pane *pane)
+{
+	if (((struct details *)pane)->from_overview)
+		pane_open(app, PANE_OVERVIEW);
+}
+
+static void details_get_name(const struct app *app, const struct pane *pane, char *buf, size_t size)
+{
+	char title[512], when[TIME_TEXT];
+	(void)pane;
+	snprintf(buf, size, "%s at %s", row_title(&app->rows, app->view.row, title, sizeof title),
+	         time_clock(when, app->view.cursor, 9));
+}
+
+static void details_get_title(const struct app *app, const struct pane *pane, int w, char *buf, size_t size)
+{
+	char name[640];
+	(void)w;
+	details_get_name(app, pane, name, sizeof name);
+	snprintf(buf, size, " %s ", name);
+}
+
+static void details_draw_line(struct app *app, struct pane *pane, struct screen *s, int y, size_t i, bool selected)
+{
+	const struct pager_line *line = &((struct details *)pane)->text.line[i];
+	screen_text(s, 1, y, s->w - 1, pane_style(app, line->heading ? PART_TITLE : PART_NORMAL, selected), line->text);
+}
+
+static void details_get_file_name(const struct app *app, const struct pane *pane, char *buf, size_t size)
+{
+	char title[512];
+	(void)pane;
+	snprintf(buf, size, "explain-%s", row_title(&app->rows, app->view.row, title, sizeof title));
+}
+
+/* Writes the explanation as `explain --at` does. */
+static int details_export(struct app *app, struct pane *pane, FILE *f, enum report_format format, struct error *err)
+{
+	const struct details *d = (struct details *)pane;
+	if (format != FORMAT_TEXT)
+		return error_set(err, STATUS_USAGE, "use .txt", "an explanation is text");
+	if (!d->explanation)
+		return error_set(err, STATUS_USAGE, NULL, "there is no explanation of this row");
+	prose_write(f, d->explanation, history_file(app->first));
+	return 0;
+}
+
+const struct pane_ops details_pane = {
+	.size = sizeof(struct details), .is_tall = true, .open = details_open, .closed = details_close,
+	.refresh = details_refresh, .name = details_get_name, .title = details_get_title, .line = details_draw_line,
+	.file = details_get_file_name, .export = details_export, .drop_answer = details_drop_answer,
 };

@@ -69,7 +69,7 @@ int pane_label_w(int w)
 
 int panes_label_w(const struct app *app, const struct pane *p)
 {
-	return p && p->ops->label_width ? p->ops->label_width(app->w) : pane_label_w(app->w);
+	return p && p->ops->label_width ? p->ops->label_width(p, app->w) : pane_label_w(app->w);
 }
 
 static void show_below(struct app *app, struct pane *p)
@@ -94,8 +94,11 @@ bool panes_cancel(struct app *app)
 
 void pane_close(struct app *app)
 {
+	struct pane *p = app->pane_below;
 	panes_cancel(app);
 	show_below(app, NULL);
+	if (p && p->ops->closed)
+		p->ops->closed(app, p);
 }
 
 /* ---- Below the rows ------------------------------------------------------------------------------------------------ */
@@ -395,7 +398,7 @@ int pane_height(const struct app *app, int space)
 	size_t lines = !p->valid ? p->reserved : p->lines == 0 && p->filter[0] ? 1 : p->lines;
 	const int headings = headings_of(app, p), min_height = 1 + headings + LINES_MIN;
 	int height = (int)(lines < LINES_MAX ? lines : LINES_MAX) + 1 + headings;
-	const int max_height = space / 2 > min_height ? space / 2 : min_height;
+	const int part = p->ops->is_tall ? space * 2 / 3 : space / 2, max_height = part > min_height ? part : min_height;
 	height = height < max_height ? height : max_height;
 	if (*empty_text(app, p, reason, sizeof reason))
 		height = 1 + draw_empty_text(reason, NULL, 0, app->w, space, pane_style(app, PART_NORMAL, false));

@@ -24,8 +24,8 @@
 	X(PANE_PATH, path_pane, ACT_PATH) \
 	X(PANE_EVENTS, events_pane, ACT_EVENTS) \
 	X(PANE_DIFF, diff_pane, ACT_DIFF) \
+	X(PANE_DETAILS, details_pane, ACT_DETAILS) \
 	X(LIST_REQUESTS, requests_list, ACT_REQUESTS) \
-	X(LIST_DETAILS, details_list, ACT_DETAILS) \
 	X(LIST_BOOKMARKS, bookmarks_list, ACT_BOOKMARKS) \
 	X(LIST_THEMES, themes_list, ACT_THEMES) \
 	X(LIST_HELP, help_list, ACT_HELP)
@@ -64,6 +64,7 @@ struct pane_ops {
 	size_t size;   /* size of the pane's state, bytes; the state is zero initially */
 	bool is_list;     /* the pane is a list, which covers the rows */
 	bool replaces_rows;     /* the pane replaces the rows (overview) */
+	bool is_tall;         /* the pane may take two thirds of the space, not half */
 	bool is_scoped;       /* the pane keeps the row and the window for which it was opened */
 	/* Prepares the pane for the selected row. Returns false, after a message, if it cannot be shown. */
 	bool (*open)(struct app *app, struct pane *p);
@@ -84,7 +85,8 @@ struct pane_ops {
 	void (*title)(const struct app *app, const struct pane *p, int w, char *buf, size_t size);
 	/* Writes the reason for an empty pane; "" if the title contains it. */
 	void (*empty_text)(const struct app *app, const struct pane *p, char *buf, size_t size);
-	int (*label_width)(int w);    /* width of the labels before the time area on a screen of w columns; NULL: default */
+	/* width of the labels before the time area on a screen of w columns; NULL: default */
+	int (*label_width)(const struct pane *p, int w);
 	/* Draws the headings in line y; NULL: none. Above them, above() draws its lines from line y on (s NULL: only counts)
 	 * and returns their number; NULL: none. */
 	void (*heading)(const struct app *app, const struct pane *p, struct screen *s, int y);
