@@ -4,6 +4,7 @@
 #include <locale.h>
 
 #include "ui/panes/pane.h"
+#include "ui/terminal/term.h"
 #include "ui_keys.h"
 
 static void test_focus_and_cursor(void **state)
@@ -385,8 +386,8 @@ static int line_of(const char *text)
 
 static void click(int x, int y)
 {
-	viewer_mouse(&app, x, y, true);
-	viewer_mouse(&app, x, y, false);
+	viewer_mouse(&app, x, y, MOUSE_PRESS);
+	viewer_mouse(&app, x, y, MOUSE_RELEASE);
 	viewer_draw(&app, &screen);
 }
 
@@ -415,9 +416,12 @@ static void test_mouse(void **state)
 	click(60, 4);
 	assert_true(!app.focused && !row_same(app.view.row, row));
 	assert_int_equal(view_column(&app.view, app.view.cursor), 60 - app.label_w - 1);
-	viewer_mouse(&app, 60, 4, true);
-	viewer_mouse(&app, 70, 4, false);
-	assert_true(app.view.range != VIEW_NONE);
+	viewer_mouse(&app, 60, 4, MOUSE_PRESS);
+	const int64_t pressed = app.view.cursor;
+	viewer_mouse(&app, 65, 4, MOUSE_DRAG);
+	assert_true(app.view.range == pressed && app.view.cursor > pressed);
+	viewer_mouse(&app, 70, 4, MOUSE_RELEASE);
+	assert_true(app.view.range == pressed);
 	free(press("<Esc>q:zoom 8ms<Enter>"));
 	for (int third = 1; third < 3; third++) {
 		int64_t expected = UI_WORLD_BEGIN + UI_WORLD_SPAN * third / 3;

@@ -173,15 +173,15 @@ for _ in $(seq 200); do
 	[ "$(state '#{mouse_any_flag}')" = 1 ] && break
 	sleep 0.05
 done
-mouse() { t send-keys -t v -l "$(printf '\033[M%b' "$1")"; sleep 0.2; }
-mouse ' Z&'; mouse '#Z&'  # button 1 at column 58, line 6; let go
+mouse() { t send-keys -t v -l "$(printf '\033[<%b' "$1")"; sleep 0.2; }
+mouse '0;58;6M'; mouse '0;58;6m'  # button 1 at column 58, line 6; let go
 wait_for 'Debian/3525 critical_task' 'a click on a thread'
-before=$(settled screen)
-mouse 'pP&'; mouse 'qP&'  # Ctrl and the wheel at column 48
-[ "$(settled screen)" = "$before" ] || fail 'Ctrl and the wheel moved the cursor'
-mouse 'aP&'
+[ "$(state '#{mouse_sgr_flag}')" = 1 ] || fail 'columns past 223 are not reported'
+mouse '80;48;6M'; mouse '81;48;6M'  # Ctrl and the wheel at column 48
+wait_for 'Debian/3525 critical_task' 'Ctrl and the wheel keep the row'
+mouse '65;48;6M'
 wait_for 'Debian/880 sshd' 'the wheel goes to the next row'
-mouse ' Z&\033[M#Z&'  # press and release arrive together
+mouse '0;58;6M\033[<0;58;6m'  # press and release arrive together
 wait_for ' Debian/3525 critical_task 12:03:04.1180 RUNNING' 'a click over a slow line'
 t send-keys -t v Q
 

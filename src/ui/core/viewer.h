@@ -11,7 +11,7 @@ int viewer_init(struct app *app, const struct history *h, const struct ui_option
 void viewer_release(struct app *app);
 void viewer_resize(struct app *app, int w, int h);
 /* Handles a press or release of the first mouse button on cell x, y of the last frame. */
-void viewer_mouse(struct app *app, int x, int y, bool press);
+void viewer_mouse(struct app *app, int x, int y, int event);  /* MOUSE_PRESS, MOUSE_DRAG, MOUSE_RELEASE */
 void viewer_key(struct app *app, uint32_t key);
 /* Runs background work for about budget_ns. Returns true while there is more to do; sets *changed if the screen must be
  * redrawn. */

@@ -5,6 +5,7 @@
  * - on the map of the whole trace: moves the window
  * - on a line of a pane: selects the line; again: goes to its row or time */
 #include "ui/panes/pane.h"
+#include "ui/terminal/term.h"
 #include "ui/widgets/widgets.h"
 #include "ui/core/viewer.h"
 
@@ -69,7 +70,7 @@ static void press_on_row(struct app *app, struct row_id row, int col, bool press
 		return;
 	int64_t old = app->view.cursor, t = app->view.t0 + col * app->view.step;
 	view_goto(&app->view, &app->bounds, t);
-	if (!press && old != app->view.cursor)
+	if (!press && app->view.range == VIEW_NONE && old != app->view.cursor)
 		app->view.range = old;
 }
 
@@ -90,14 +91,14 @@ static bool press_on_pane_area(struct app *app, int x, int y)
 	return true;
 }
 
-void viewer_mouse(struct app *app, int x, int y, bool press)
+void viewer_mouse(struct app *app, int x, int y, int event)
 {
 	struct row_id row;
 	int col = x - app->label_w - 1;
-	const bool dragged = app->dragging;
+	const bool press = event == MOUSE_PRESS, dragged = app->dragging;
 	if (press)
 		app->message[0] = '\0';
-	app->dragging = false;
+	app->dragging = dragged && event == MOUSE_DRAG;
 	if (y == app->h_cells - 1 && press && press_on_hint(app, x))
 		return;
 	if (!app_rows_have_keys(app) || (!press && !dragged))

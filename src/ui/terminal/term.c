@@ -29,7 +29,7 @@ struct terminal {
 	SCREEN *screen;
 	FILE *out;
 	enum depth depth;
-	bool default_colours, utf8, blocks, mouse;
+	bool default_colours, utf8, blocks, has_mouse, mouse;
 	bool has_rgb;         /* colours are numbers 0xRRGGBB, but those below 8 are indices */
 	bool button_down;     /* the first mouse button is pressed */
 	bool asked;           /* the terminal still owes the answer to BACKGROUND_QUESTION */
@@ -63,8 +63,9 @@ static void build_restore(struct terminal *t)
 	static const char *const caps[] = { "sgr0", "op", "rmkx", "cnorm", "rmcup" };
 	char kmous[] = "kmous";
 	const char *mouse = tigetstr(kmous);
-	if (mouse && mouse != (char *)-1)
-		snprintf(t->restore, sizeof t->restore, "\033[?1002l\033[?1006l\033[?1000l");
+	t->has_mouse = mouse && mouse != (char *)-1;
+	if (t->has_mouse)
+		snprintf(t->restore, sizeof t->restore, "\033[?1002l\033[?1006l");
 	for (size_t i = 0; i < sizeof caps / sizeof *caps; i++)
 		add_capability(t->restore, sizeof t->restore, caps[i]);
 }
@@ -296,15 +297,20 @@ void term_show(struct terminal *t, const struct screen *s)
 	refresh();
 }
 
+static void write_mouse(struct terminal *t, bool on)
+{
+	fputs(on ? "\033[?1002h\033[?1006h" : t->has_mouse ? "\033[?1002l\033[?1006l" : "", t->out);
+	fflush(t->out);
+}
+
+/* The reports of buttons and motions in the form SGR (1006), which has columns past 223; tmux has it, though its terminfo
+ * describes the old form. */
 void term_mouse(struct terminal *t, bool on)
 {
-	if (on == t->mouse)
+	if (on == t->mouse || !t->has_mouse)
 		return;
 	t->mouse = on;
-	mouseinterval(0);
-	mmask_t wanted = (mmask_t)(BUTTON1_PRESSED | BUTTON1_RELEASED | BUTTON4_PRESSED | BUTTON5_PRESSED |
-	                           BUTTON_SHIFT | BUTTON_CTRL);
-	mousemask(on ? wanted : 0, NULL);
+	write_mouse(t, on);
 }
 
 void term_copy(struct terminal *t, const char *text)
@@ -325,25 +331,23 @@ void term_copy(struct terminal *t, const char *text)
 	fflush(t->out);
 }
 
-/* Converts a mouse event to a key; 0: none. If press and release arrive together (on slow lines), ncurses reports only a
- * release. */
-static uint32_t mouse_key(struct terminal *t, struct term_mouse *mouse)
+/* Converts a report "[<BUTTON;COLUMN;LINEM" (m: release) to a key; 0: none. */
+static uint32_t mouse_key(struct terminal *t, const char *report, struct term_mouse *mouse)
 {
-	MEVENT e;
-	if (getmouse(&e) != OK)
+	int button, x, y, end = 0;
+	if (sscanf(report, "[<%d;%d;%d%n", &button, &x, &y, &end) != 3 || x < 1 || y < 1)
 		return 0;
-	bool shift = e.bstate & BUTTON_SHIFT, ctrl = e.bstate & BUTTON_CTRL;
-	if (e.bstate & BUTTON4_PRESSED)
+	const bool shift = button & 4, ctrl = button & 16, release = report[end] == 'm';
+	const int which = button & ~(4 | 8 | 16);
+	if (which == 64)
 		return ctrl ? KEY_CODE_ZOOM_IN : shift ? KEY_CODE_WHEEL_LEFT : KEY_CODE_WHEEL_UP;
-	if (e.bstate & BUTTON5_PRESSED)
+	if (which == 65)
 		return ctrl ? KEY_CODE_ZOOM_OUT : shift ? KEY_CODE_WHEEL_RIGHT : KEY_CODE_WHEEL_DOWN;
-	/* old protocols report the wheel with Ctrl or Shift as a motion */
-	if (!(e.bstate & (BUTTON1_PRESSED | BUTTON1_RELEASED)))
+	const bool drag = which == 32;
+	if ((which != 0 && !drag) || (release || drag) != t->button_down)
 		return 0;
-	mouse->x = e.x;
-	mouse->y = e.y;
-	mouse->event = e.bstate & BUTTON1_RELEASED && t->button_down ? MOUSE_RELEASE : MOUSE_PRESS;
-	t->button_down = !(e.bstate & BUTTON1_RELEASED);
+	*mouse = (struct term_mouse){ x - 1, y - 1, drag ? MOUSE_DRAG : release ? MOUSE_RELEASE : MOUSE_PRESS };
+	t->button_down = !release;
 	return KEY_CODE_MOUSE;
 }
 
@@ -386,9 +390,10 @@ static uint32_t sequence_key(char final, int number)
 
 /* Reads the bytes that arrived together with an Esc. An escape sequence is one key, or none if it is unknown; it is
  * never read as several keys. Other bytes are put back, and the key is Esc. */
-static uint32_t read_escape(struct terminal *t)
+static uint32_t read_escape(struct terminal *t, struct term_mouse *mouse)
 {
 	wint_t input[64] = { 0 };
+	char report[sizeof input / sizeof *input + 1] = "";
 	size_t n = 0;
 	int number = 0, status;
 	bool plain = true;
@@ -403,6 +408,9 @@ static uint32_t read_escape(struct terminal *t)
 			break;
 		if (n > 1 && k == 'c' && input[1] == '?')
 			t->asked = false;
+		report[n] = (char)k;
+		if (n > 1 && k >= 0x40 && input[1] == '<')
+			return mouse_key(t, report, mouse);
 		if (n > 0 && k >= 0x40)
 			return plain ? sequence_key((char)k, number) : 0;
 		plain &= n == 0 || (k >= '0' && k <= '9');
@@ -439,11 +447,9 @@ uint32_t term_key(struct terminal *t, struct term_mouse *mouse)
 		if (input == OK && t->in_osc)
 			key = read_osc(t, k);
 		else if (input == OK)
-			key = k == KEY_CODE_ESC ? read_escape(t)
+			key = k == KEY_CODE_ESC ? read_escape(t, mouse)
 				: k == 127 ? KEY_CODE_BACKSPACE  /* terminfo may assign DEL to another key */
 				: (uint32_t)k;
-		else if (k == KEY_MOUSE)
-			key = mouse_key(t, mouse);
 		else
 			key = function_key(k);
 		if (key)
@@ -480,7 +486,7 @@ void term_close(struct terminal *t)
 
 void term_suspend(struct terminal *t)
 {
-	(void)t;
+	write_mouse(t, false);
 	leave_screen();
 }
 
@@ -488,4 +494,5 @@ void term_resume(struct terminal *t)
 {
 	term_redraw(t);
 	refresh();
+	write_mouse(t, t->mouse);
 }

@@ -31,7 +31,7 @@ void term_copy(struct terminal *t, const char *text);  /* copies the text to the
 
 struct term_mouse {
 	int x, y;
-	enum { MOUSE_PRESS, MOUSE_RELEASE } event;
+	enum { MOUSE_PRESS, MOUSE_DRAG, MOUSE_RELEASE } event;
 };
 #define KEY_CODE_MOUSE 0x200200  /* pseudo key for a mouse button, with details in struct term_mouse */
 #define KEY_CODE_LIGHT 0x200201  /* pseudo key: the terminal answered that its background is light */
