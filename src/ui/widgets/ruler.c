@@ -83,15 +83,11 @@ char *ruler_time(char buf[TIME_TEXT], const struct time_axis *axis, int64_t t, i
 	return buf;
 }
 
-/* Returns the number of leading characters of "12:03:04.5" that are the same for all ticks; they are shown left of the
- * ruler. */
+/* Returns the number of leading characters of "12:03:04.5" that are the same for most ticks, up to a unit; they are shown
+ * left of the ruler. */
 static size_t shared_length(int64_t window_ns, int digits)
 {
-	if (window_ns < NS_PER_S && digits)
-		return 8;
-	if (window_ns < 60 * NS_PER_S && digits)
-		return 6;
-	return window_ns < 3600 * NS_PER_S ? 3 : 0;
+	return window_ns < NS_PER_S && digits ? 8 : window_ns < 60 * NS_PER_S ? 6 : 0;
 }
 
 /* Formats a tick of a window of several days: the date on the first tick of a day, the time of day on the others. */
@@ -105,10 +101,12 @@ static void day_label(char buf[TIME_TEXT], int64_t t, int64_t tick)
 	}
 }
 
-/* Formats a tick: the parts of its time that change within a window of window_ns. */
-static void tick_label(char buf[TIME_TEXT], const struct time_axis *axis, int64_t t, int64_t tick, int64_t window_ns)
+/* Formats a tick in a window of window_ns from t0: the parts of its time that are not in the common beginning, as ":48"
+ * and ".5"; the whole time if it does not begin as t0. */
+static void tick_label(char buf[TIME_TEXT], const struct time_axis *axis, int64_t t, int64_t tick, int64_t t0,
+                       int64_t window_ns)
 {
-	char full[TIME_TEXT];
+	char full[TIME_TEXT], first[TIME_TEXT];
 	int digits = ruler_digits(tick);
 	if (axis->format != TIME_WALL) {
 		format_relative(buf, from_origin(axis, t), digits);
@@ -119,8 +117,9 @@ static void tick_label(char buf[TIME_TEXT], const struct time_axis *axis, int64_
 		return;
 	}
 	time_clock(full, t, digits);
-	size_t skip = shared_length(window_ns, digits);
-	snprintf(buf, TIME_TEXT, "%s", strlen(full) > skip ? full + skip : full);
+	const size_t shared = shared_length(window_ns, digits), skip = shared == 6 ? 5 : shared;
+	const bool same = strncmp(full, time_clock(first, t0, digits), shared) == 0;
+	snprintf(buf, TIME_TEXT, "%s", same ? full + skip : full);
 }
 
 /* Draws the common beginning of the labels: "12:03:04." */
@@ -144,7 +143,7 @@ static int64_t choose_tick(const struct time_axis *axis, int64_t t0, int64_t ste
 {
 	int64_t tick = ruler_tick(step, TICK_COLUMNS_MIN);
 	char label[TIME_TEXT];
-	tick_label(label, axis, t0, tick, window_ns);
+	tick_label(label, axis, t0, tick, t0, window_ns);
 	int label_w = text_width(label) + 2;
 	return label_w > TICK_COLUMNS_MIN ? ruler_tick(step, label_w) : tick;
 }
@@ -179,7 +178,7 @@ void ruler_draw(struct screen *s, int left, int x, int y, int w, const struct ti
 		if (col >= w)
 			break;
 		char label[TIME_TEXT];
-		tick_label(label, axis, at, tick, window_ns);
+		tick_label(label, axis, at, tick, t0, window_ns);
 		screen_put(s, x + (int)col, y, '|', style);
 		int to = label_column((int)col, text_width(label), next < w ? (int)next : w, marks);
 		if (to >= 0)
