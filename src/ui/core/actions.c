@@ -264,7 +264,7 @@ static void run_pane_action(struct app *app, enum action action, int64_t n)
 {
 	switch (action) {
 	case ACT_FLOW:
-		if (app->view.row.kind == ROW_MACHINE || app->view.row.kind == ROW_GROUP || app->view.row.kind == ROW_REQUESTS)
+		if (row_folds(app->view.row))
 			toggle_fold(app);
 		else
 			pane_open(app, PANE_FLOW);
@@ -274,6 +274,10 @@ static void run_pane_action(struct app *app, enum action action, int64_t n)
 	case ACT_FOCUS:
 		if (!window_sums_next(app))
 			pane_focus(app);
+		break;
+	case ACT_GROUP:
+		if (pane_open(app, PANE_OVERVIEW))
+			app->pane_below->ops->group(app, app->pane_below);
 		break;
 	case ACT_BACK: overview_back(app); break;
 	case ACT_EXPORT: export_prompt(app); break;

@@ -111,6 +111,10 @@ uint32_t row_attr(const struct rows *r, struct row_id id);
 bool row_target(const struct catalog *catalog, struct row_id id, struct target *s);
 /* true: the stolen time of the vCPU is known from its guest's steal clock alone. */
 bool cpu_has_provider_row(const struct catalog *catalog, uint32_t cpu);
+static inline bool row_folds(struct row_id id)  /* Enter folds the row; other rows have a flow */
+{
+	return id.kind == ROW_MACHINE || id.kind == ROW_GROUP || id.kind == ROW_REQUESTS;
+}
 bool row_is_pcpu(const struct catalog *catalog, struct row_id id);
 /* VM that contains this VM; -1: the VM runs on the host. */
 int32_t row_outer_vm(const struct catalog *catalog, uint32_t machine);

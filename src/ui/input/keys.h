@@ -74,6 +74,7 @@ enum key {
 	X(ACT_BOOKMARK, "bookmark", "m", "Markers", "bookmark this row and time") \
 	X(ACT_BOOKMARKS, "bookmarks", "'", "Markers", "list of bookmarks; d deletes, e edits the note") \
 	X(ACT_OVERVIEW, "overview", "O", "Panes", "overview: most delayed in this window") \
+	X(ACT_GROUP, "group", "T", "Panes", "overview: group threads by name, process or cgroup") \
 	X(ACT_BACK, "back", "<BS>", "Panes", "overview as it was; in the overview: the timeline") \
 	X(ACT_FLOW, "flow", "<Enter>", "Panes", "thread: its flow; CPU: flow of its thread; machine: fold") \
 	X(ACT_FLOW_TOGGLE, "flow-pane", "F", "Panes", "flow pane on or off") \
@@ -105,7 +106,7 @@ enum key {
 	X(ACT_IN_PANE_GO, "in-pane-go", "<Enter>", "In a pane", "go to the row or time of the line") \
 	X(ACT_IN_PANE_SORT, "in-pane-sort", "o <F6>", "In a pane", "sort by the next column") \
 	X(ACT_IN_PANE_SORT_BACK, "in-pane-sort-back", "O", "In a pane", "sort by the previous column") \
-	X(ACT_IN_PANE_GROUP, "in-pane-group", "T", "In a pane", "overview: group threads by name, process or cgroup") \
+	X(ACT_IN_PANE_GROUP, "in-pane-group", "T", "In a pane", "overview: the next grouping") \
 	X(ACT_IN_PANE_FILTER, "in-pane-filter", "\\ / <F3> <F4>", "In a pane", "show only lines with a text, or ~REGEX") \
 	X(ACT_IN_PANE_EXPORT, "in-pane-export", "e", "In a pane", "export the pane to a file") \
 	X(ACT_IN_PANE_COPY, "in-pane-copy", "y", "In a pane", "copy the line to the clipboard (OSC 52)") \

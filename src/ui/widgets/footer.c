@@ -131,6 +131,8 @@ static bool applies(const struct app *app, enum action action)
 {
 	switch (action) {
 	case ACT_IN_PANE_GO: return app->pane_below && pane_can_follow(app->pane_below);
+	case ACT_IN_PANE_SORT: return app->pane_below && app->pane_below->ops->sort;
+	case ACT_IN_PANE_FILTER: return app->pane_below && app->pane_below->ops->arrange;
 	case ACT_REQUESTS: return app->rows.requests > 0;
 	case ACT_LOCKS: return has_locks(app);
 	default: return true;
@@ -141,17 +143,18 @@ static bool applies(const struct app *app, enum action action)
 static const struct hint *hints_of(const struct app *app)
 {
 	static const struct hint at_rows[] = {
-		{ ACT_HELP, "help" }, { ACT_FLOW, "flow" }, { ACT_NEXT_GAP, "gap" }, { ACT_QUIT, "back" },
+		{ ACT_HELP, "help" }, { ACT_QUIT, "back" }, { ACT_NEXT_GAP, "gap" }, { ACT_FLOW, "flow" },
 		{ ACT_BLAME, "culprits" }, { ACT_DETAILS, "details" }, { ACT_REQUESTS, "requests" }, { ACT_LOCKS, "locks" },
 		{ ACT_ZOOM_IN, "zoom" },
 		{ ACT_PAN_RIGHT, "pan" }, { ACT_EXPORT, "export" }, { ACT_NONE, NULL },
 	}, in_pane[] = {
-		{ ACT_HELP, "help" }, { ACT_IN_PANE_GO, "go there" }, { ACT_IN_PANE_EXPORT, "export" }, { ACT_FOCUS, "rows" },
-		{ ACT_IN_PANE_CLOSE, "close" }, { ACT_NONE, NULL },
+		{ ACT_HELP, "help" }, { ACT_IN_PANE_CLOSE, "close" }, { ACT_IN_PANE_GO, "go there" },
+		{ ACT_IN_PANE_EXPORT, "export" }, { ACT_FOCUS, "rows" }, { ACT_IN_PANE_SORT, "sort" },
+		{ ACT_IN_PANE_FILTER, "filter" }, { ACT_NONE, NULL },
 	}, in_overview[] = {
-		{ ACT_HELP, "help" }, { ACT_IN_PANE_GO, "its wait" }, { ACT_REQUESTS, "requests" }, { ACT_LOCKS, "locks" },
-		{ ACT_IN_PANE_SORT, "sort" }, { ACT_IN_PANE_FILTER, "filter" }, { ACT_IN_PANE_GROUP, "group" },
-		{ ACT_FOCUS, "threads" }, { ACT_BACK, "timeline" }, { ACT_IN_PANE_CLOSE, "quit" }, { ACT_NONE, NULL },
+		{ ACT_HELP, "help" }, { ACT_IN_PANE_CLOSE, "quit" }, { ACT_IN_PANE_GO, "its wait" }, { ACT_REQUESTS, "requests" },
+		{ ACT_LOCKS, "locks" }, { ACT_IN_PANE_SORT, "sort" }, { ACT_IN_PANE_FILTER, "filter" },
+		{ ACT_IN_PANE_GROUP, "group" }, { ACT_FOCUS, "threads" }, { ACT_BACK, "timeline" }, { ACT_NONE, NULL },
 	};
 	const bool overview = app->pane_below && app->pane_below->ops->replaces_rows;
 	return overview ? in_overview : app->focused ? in_pane : at_rows;
@@ -182,7 +185,8 @@ static void draw_hints(struct app *app, struct screen *s, int x, int y)
 		if (!applies(app, h->action) || app->hints == sizeof app->hint / sizeof *app->hint)
 			continue;
 		hint_key(app, h->action, key, sizeof key);
-		snprintf(text, sizeof text, "%s %s", key, h->text);
+		const bool folds = h->action == ACT_FLOW && row_folds(app->view.row);
+		snprintf(text, sizeof text, "%s %s", key, folds ? "fold" : h->text);
 		const int w = text_width(text);
 		if (end - w < x)
 			break;
