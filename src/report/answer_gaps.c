@@ -53,10 +53,12 @@ struct gap_record {
 static void write_gap(struct report *r, const struct catalog *catalog, const struct gap_record *row,
                       const struct target *common, struct report_how how, bool is_linked)
 {
-	char target[ACTOR_TEXT], name[ACTOR_TEXT], shown[ACTOR_TEXT];
+	const bool is_one = how.format == FORMAT_TEXT && common && common->kind != TARGET_MACHINE;
+	char target[ACTOR_TEXT] = "", name[ACTOR_TEXT], shown[ACTOR_TEXT];
 	const struct gap *gap = row->gap;
 	const bool has_culprit = row->culprit->kind != FLOW_RUNNING;
-	catalog_target_text(catalog, &gap->target, target, sizeof target);
+	if (!is_one)
+		catalog_target_text(catalog, &gap->target, target, sizeof target);
 	if (how.format == FORMAT_TEXT && common)
 		strip_common(catalog, common, target);
 	char at[24], victim[ACTOR_TEXT], *link = NULL;

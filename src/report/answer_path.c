@@ -42,15 +42,15 @@ static struct value actor_value(const struct catalog *catalog, const struct path
 
 static struct value kind_name(const struct actor *actor)
 {
-	return VAL_TEXT(actor->kind == FLOW_WAITING ? PATH_WAIT : flow_kind_name[actor->kind]);
+	return VAL_SHOWN(actor->kind == FLOW_WAITING ? PATH_WAIT : flow_kind_name[actor->kind]);
 }
 
 static struct value evidence_text(const struct path_interval *interval, char buf[32])
 {
 	if (interval->evidence == PATH_PROVEN || interval->evidence == PATH_NO_EVIDENCE)
-		return VAL_TEXT(interval->evidence == PATH_PROVEN ? "proven" : "none");
+		return VAL_SHOWN(interval->evidence == PATH_PROVEN ? "proven" : "none");
 	snprintf(buf, 32, "nearest:%" PRId64, interval->evidence);
-	return VAL_TEXT(buf);
+	return VAL_SHOWN(buf);
 }
 
 /* Returns the time of the path in a VM without known threads, ns; 0 for other machines. */
@@ -88,15 +88,16 @@ static int longest_first(const void *a, const void *b)
 	return (x < y) - (x > y);
 }
 
-/* Returns the length of the shortest interval that is one of the `top` longest; of equal ones all are. */
+/* Returns the length of the shortest interval that is one of the `top` longest (0: all); of equal ones all are. */
 static int64_t length_of_top(const struct path *p, size_t top)
 {
-	int64_t *length = mem_new(p->intervals, sizeof *length), least = 0;
+	if (top == 0 || top >= p->intervals)
+		return 0;
+	int64_t *length = mem_new(p->intervals, sizeof *length);
 	for (size_t i = 0; i < p->intervals; i++)
 		length[i] = p->interval[i].end - p->interval[i].start + 1;
 	qsort(length, p->intervals, sizeof *length, longest_first);
-	if (top && top < p->intervals)
-		least = length[top - 1];
+	const int64_t least = length[top - 1];
 	free(length);
 	return least;
 }
@@ -118,7 +119,7 @@ static int report_path_intervals(FILE *out, struct report_how how, const struct 
 			value_machine(catalog, e->actor.machine), value_tid(e->actor.tid), actor_name(p, &e->actor),
 			kind_name(&e->actor), actor_value(catalog, p, e->culprit, culprit),
 			value_machine(catalog, e->culprit.machine), value_tid(e->culprit.tid), actor_name(p, &e->culprit),
-			VAL_TEXT(path_edge_name[e->edge]), evidence_text(e, evidence), VAL_INT(e->end - e->start + 1) });
+			VAL_SHOWN(path_edge_name[e->edge]), evidence_text(e, evidence), VAL_INT(e->end - e->start + 1) });
 	}
 	return report_end(r, err);
 }

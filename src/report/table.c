@@ -64,24 +64,40 @@ static int64_t sort_key(const struct column *column, const struct value *v)
 	return column->type == COL_SHARE || column->type == COL_REAL ? (int64_t)(v->real * 1e9) : v->integer;
 }
 
+/* Returns the text of a value for people. Valid until the next call. */
+static const char *shown_text(const struct report_table *t, const struct column *column, const struct value *v,
+                              char clock[TIME_TEXT], struct field_buffer *buffer)
+{
+	const bool is_clock = column->type == COL_CLOCK || column->type == COL_CLOCK_NS;
+	if (t->clock && is_clock && v->form != VALUE_ABSENT)
+		return t->clock(t->clock_arg, clock, v->integer, column->type == COL_CLOCK_NS ? 1 : 100000);
+	return field_format(column, v, true, buffer);
+}
+
 void report_table_add(struct report_table *t, const struct value *value)
 {
-	struct field_buffer text = { .longer = NULL };
+	struct field_buffer buffer = { .longer = NULL };
 	char clock[TIME_TEXT];
 	for (size_t c = 0; c < t->shape.columns; c++) {
 		const struct column *column = &t->shape.column[c];
-		const bool is_clock = column->type == COL_CLOCK || column->type == COL_CLOCK_NS;
-		const char *shown = t->clock && is_clock && value[c].form != VALUE_ABSENT
-			? t->clock(t->clock_arg, clock, value[c].integer, column->type == COL_CLOCK_NS ? 1 : 100000)
-			: field_format(column, &value[c], true, &text);
 		struct report_field *field = ARRAY_PUSH(t->field, t->fields, t->fields_cap);
-		*field = (struct report_field){ mem_dup(column->heading ? shown : ""), sort_key(column, &value[c]),
-			value[c].link ? mem_dup(value[c].link) : NULL };
-		if (column->heading && column->type != COL_LANE)
+		*field = (struct report_field){ NULL, sort_key(column, &value[c]), NULL };
+		if (!column->heading || value[c].form == VALUE_ABSENT)
+			continue;
+		field->text = mem_dup(shown_text(t, column, &value[c], clock, &buffer));
+		field->link = value[c].link ? mem_dup(value[c].link) : NULL;
+		if (column->type != COL_LANE)
 			t->widest[c] = max_int(t->widest[c], text_width(field->text));
 	}
-	field_release(&text);
+	field_release(&buffer);
 	t->rows++;
+}
+
+const char *report_table_text(const struct report_table *t, size_t row, size_t column)
+{
+	const char *text = row == TABLE_HEADING ? t->shape.column[column].heading
+	                                        : t->field[row * t->shape.columns + column].text;
+	return text ? text : "";
 }
 
 size_t report_table_column(const struct report_table *t, const char *name)
@@ -137,7 +153,7 @@ static void shorten_machines(struct report_table *t)
 			continue;
 		t->width[c] = text_width(t->shape.column[c].heading);
 		for (size_t row = 0; row < t->rows; row++) {
-			char *name = text_shorten_machine(mem_dup(t->field[row * t->shape.columns + c].text), MACHINE_CELLS);
+			char *name = text_shorten_machine(mem_dup(report_table_text(t, row, c)), MACHINE_CELLS);
 			t->width[c] = max_int(t->width[c], text_width(name));
 			free(name);
 		}
@@ -211,7 +227,7 @@ static char *cut_fields(const char *text, int width)
 char *report_table_cell(struct report_table *t, size_t row, size_t column)
 {
 	const struct column *c = &t->shape.column[column];
-	const char *text = row == TABLE_HEADING ? c->heading : t->field[row * t->shape.columns + column].text;
+	const char *text = report_table_text(t, row, column);
 	const int width = t->width[column], pad = width - text_width(text);
 	if (c->type == COL_FIELDS && pad < 0) {
 		t->fields_cut = true;

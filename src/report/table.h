@@ -13,7 +13,7 @@
 struct report_table {
 	struct report_shape shape;   /* the columns are a copy, owned */
 	struct report_field {
-		char *text;              /* for people, escaped, owned */
+		char *text;              /* for people, escaped, owned; NULL: not in text, or no value */
 		int64_t key;             /* its number, to sort by; 0: text */
 		char *link;              /* value.link, owned */
 	} *field;                    /* row by row */
@@ -35,6 +35,8 @@ void report_table_release(struct report_table *t);  /* frees all; keeps clock */
 /* Computes the layout for a screen of w columns; 0: no limit. */
 void report_table_fit(struct report_table *t, int w);
 bool report_table_shows(const struct report_table *t, size_t column);
+/* Returns the text of a field, or a heading; "" if it has none. */
+const char *report_table_text(const struct report_table *t, size_t row, size_t column);
 /* Returns a field, cut to its column and padded if it is a number; the caller frees it. */
 char *report_table_cell(struct report_table *t, size_t row, size_t column);
 /* Returns the column with this name, or without a name, heading. Returns shape.columns if there is none. */

@@ -32,7 +32,7 @@ static void write_line(struct report *r, size_t row)
 		if (!report_table_shows(t, c))
 			continue;
 		if (t->shape.column[c].type == COL_LANE && row != TABLE_HEADING) {
-			write_lane(r, t->field[row * t->shape.columns + c].text, t->width[c]);
+			write_lane(r, report_table_text(t, row, c), t->width[c]);
 			continue;
 		}
 		char *cell = report_table_cell(t, row, c);

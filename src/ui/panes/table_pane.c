@@ -78,7 +78,7 @@ static bool passes_filter(const struct table_pane *p, size_t row)
 {
 	const size_t columns = p->table.shape.columns;
 	for (size_t c = 0; c < columns && *p->pane.filter; c++)
-		if (filter_matches(p->table.field[row * columns + c].text, p->pane.filter))
+		if (filter_matches(report_table_text(&p->table, row, c), p->pane.filter))
 			return true;
 	return !*p->pane.filter;
 }
@@ -106,7 +106,7 @@ static int compare_lines(const void *a, const void *b, void *arg)
 	const bool ascends = type == COL_CLOCK || type == COL_CLOCK_NS;
 	int order = ascends ? (v->key > w->key) - (v->key < w->key) : (v->key < w->key) - (v->key > w->key);
 	if (order == 0 && column_is_text(&p->table.shape.column[column]))
-		order = strcmp(v->text, w->text);
+		order = strcmp(report_table_text(&p->table, x, column), report_table_text(&p->table, y, column));
 	return order ? order : (x > y) - (x < y);
 }
 
@@ -180,7 +180,6 @@ static void draw_row(const struct app *app, struct table_pane *p, struct screen 
 	int x = 1;
 	for (size_t c = 0; c < t->shape.columns; c++) {
 		const struct column *column = &t->shape.column[c];
-		const struct report_field *field = t->field + c;
 		struct style cell_style = style;
 		if (!report_table_shows(t, c))
 			continue;
@@ -190,7 +189,7 @@ static void draw_row(const struct app *app, struct table_pane *p, struct screen 
 		else if (row != TABLE_HEADING && is_listed(column, p->pane.ops->marked))
 			cell_style = pane_style(app, PART_STEAL, selected);
 		const bool repeats = above != TABLE_HEADING && is_listed(column, p->pane.ops->merged) &&
-		                     strcmp(field[above * t->shape.columns].text, field[row * t->shape.columns].text) == 0;
+		                     strcmp(report_table_text(t, above, c), report_table_text(t, row, c)) == 0;
 		if (!repeats)
 			screen_text(s, x, y, s->w - x, cell_style, cell);
 		free(cell);
@@ -265,7 +264,7 @@ void table_pane_get_status_text(const struct app *app, const struct pane *pane, 
 	(void)app;
 	*buf = '\0';
 	for (size_t c = 0; c < t->shape.columns && t->rows && used < size; c++) {
-		const char *text = t->field[table_pane_row(pane, i) * t->shape.columns + c].text;
+		const char *text = report_table_text(t, table_pane_row(pane, i), c);
 		if (t->shape.column[c].heading && *text && (!report_table_shows(t, c) || text_width(text) > t->width[c]))
 			used += (size_t)snprintf(buf + used, size - used, "%s%s %s", used ? ", " : "", t->shape.column[c].heading,
 			                         text);
