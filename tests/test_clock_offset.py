@@ -82,14 +82,15 @@ def check_moves():
 
     woken = [r for r in table("intervals", cache, "/Virtual Machines/Debian/Threads/149/Status")
              if r["value"] == "BLOCKED" and int(r["end"]) - int(r["start"]) > 10**7][5]
-    place = [":Debian/149", f":{woken['end']}", "<Enter>", ":zoom 66us", "(", "key p"]
+    place = [":Debian/149", f":{woken['end']}", ":zoom 83us", "(", "key p"]
     (a, b), _ = view(FOLDER, *place, ":screen", ":offset Debian +5us", ":screen")
     before, after = row_of(a, "149 beacon"), row_of(b, "149 beacon")
     cells = [len(x) - len(x.replace("|", "-").lstrip("-")) for x in (before, after)]  # |: cursor, marker
     check("1.00 us/cell" in a and cells[0] > 20 and cells[1] - cells[0] == 5,
           f"at 1 us per cell its row moves by 5 of them: {cells}")
     check(a.split("\n")[1] == b.split("\n")[1] and " A ." in b.split("\n")[0], "the window and the marker stay")
-    check("flow of Debian/149 beacon" in b and "= Debian/149" in b, "so do the pane and the pin")
+    (pane,), _ = view(FOLDER, *place, "<Enter>", ":offset Debian +5us", ":screen")
+    check("flow of Debian/149 beacon" in pane and "= Debian/149" in pane, "so do the pane and the pin")
     check("Debian +5 us" in b.split("\n")[0] and "Debian +5 us" not in a, "the first line shows the offset")
 
     screens, p = view(FOLDER, ":offset", ":screen")

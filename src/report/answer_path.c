@@ -27,15 +27,16 @@ static struct value actor_name(const struct path *p, const struct actor *actor)
 	return actor->name && actor->name < p->names ? VAL_TEXT(p->name[actor->name]) : VAL_NONE;
 }
 
-/* Returns the actor for people: "Debian/3525 critical_task", "host timer interrupt"; nothing if there is none. */
-static struct value actor_value(const struct catalog *catalog, const struct path *p, struct actor actor,
+/* Returns an actor or culprit for people: "Debian/3525 critical_task", "host timer interrupt"; of a culprit also its limit.
+ * Nothing if there is none. */
+static struct value actor_value(const struct catalog *catalog, const struct path *p, struct actor actor, bool is_culprit,
                                 char buf[ACTOR_TEXT])
 {
 	const bool is_handler = actor.tid < 0 && (actor.kind == FLOW_WAITING || actor.kind == FLOW_IRQ);
 	const char *name = actor.name < p->names ? p->name[actor.name] : NULL;
 	if (actor.machine < 0 && actor.tid < 0 && !(name && *name))
 		return VAL_NONE;
-	if (actor.kind != FLOW_CURRENT && actor.kind != FLOW_LIMITED)
+	if (!is_culprit || (actor.kind != FLOW_CURRENT && actor.kind != FLOW_LIMITED))
 		actor.kind = is_handler ? FLOW_IRQ : FLOW_RUNNING;
 	return VAL_SHOWN(actor_text(catalog, &actor, name, ACTOR_SHOWN, NULL, buf, ACTOR_TEXT));
 }
@@ -115,9 +116,9 @@ static int report_path_intervals(FILE *out, struct report_how how, const struct 
 		if (e->end - e->start + 1 < least)
 			continue;
 		report_row(r, (struct value[]){
-			VAL_INT(e->start), VAL_INT(e->end), actor_value(catalog, p, e->actor, actor),
+			VAL_INT(e->start), VAL_INT(e->end), actor_value(catalog, p, e->actor, false, actor),
 			value_machine(catalog, e->actor.machine), value_tid(e->actor.tid), actor_name(p, &e->actor),
-			kind_name(&e->actor), actor_value(catalog, p, e->culprit, culprit),
+			kind_name(&e->actor), actor_value(catalog, p, e->culprit, true, culprit),
 			value_machine(catalog, e->culprit.machine), value_tid(e->culprit.tid), actor_name(p, &e->culprit),
 			VAL_SHOWN(path_edge_name[e->edge]), evidence_text(e, evidence), VAL_INT(e->end - e->start + 1) });
 	}
@@ -142,9 +143,9 @@ int report_path(FILE *out, struct report_how how, const struct catalog *catalog,
 		const struct path_sum *e = &p->sum[i];
 		char actor[ACTOR_TEXT], culprit[ACTOR_TEXT];
 		report_row(r, (struct value[]){
-			VAL_INT(e->duration), VAL_REAL(e->share), actor_value(catalog, p, e->actor, actor),
+			VAL_INT(e->duration), VAL_REAL(e->share), actor_value(catalog, p, e->actor, false, actor),
 			value_machine(catalog, e->actor.machine), value_tid(e->actor.tid), actor_name(p, &e->actor),
-			kind_name(&e->actor), actor_value(catalog, p, e->culprit, culprit),
+			kind_name(&e->actor), actor_value(catalog, p, e->culprit, true, culprit),
 			value_machine(catalog, e->culprit.machine), value_tid(e->culprit.tid), actor_name(p, &e->culprit),
 			VAL_INT((int64_t)e->intervals) });
 	}

@@ -26,3 +26,9 @@ src_libreport_a_SOURCES = \
 	src/report/writer.h
 schemadir = $(pkgdatadir)/schema
 dist_schema_DATA = share/schema/answers.json
+
+if HAVE_CMOCKA
+check_PROGRAMS += tests/test_report_table
+tests_test_report_table_SOURCES = tests/test_report_table.c tests/test.h
+tests_test_report_table_LDADD = $(REPORT_LIBS) $(CMOCKA_LIBS)
+endif

@@ -11,7 +11,7 @@
 #define GAP 2              /* cells between columns; 1 on narrow screens */
 #define LANE_MIN 10
 #define LANE_UNLIMITED 24
-#define FIELDS_MIN 10      /* cells of a COL_FIELDS column that stay useful */
+#define FIELDS_MIN 24      /* cells of a COL_FIELDS column that stay useful */
 #define MACHINE_CELLS 20   /* longer names of machines are shortened before columns of the same table are cut */
 
 /* Smallest widths of names, cells, in this order. */

@@ -148,7 +148,6 @@ static void flow_pane_take_answer(struct app *app, struct pane *pane, struct que
 	char text[320];
 	flow_take(q, &p->flow);
 	make_lines(p);
-	p->widest = 0;
 	for (size_t i = 0; i < pane->lines; i++) {
 		line_text(app, &p->flow, &p->line[i], text, sizeof text);
 		p->widest = text_width(text) > p->widest ? text_width(text) : p->widest;
@@ -213,6 +212,7 @@ static bool flow_pane_open(struct app *app, struct pane *pane)
 		return false;
 	flow_pane_drop_answer(pane);
 	p->thread = thread;
+	p->widest = 0;  /* it only grows while the pane is open: the time axis must not move with each window */
 	pane->valid = false;
 	pane->lines = pane->top = 0;
 	return true;

@@ -217,11 +217,11 @@ static int rank_of(int c, enum summary_order by)
 	return c == key ? first : columns[c].rank + 1;
 }
 
-/* Width of the labels and columns: the lane gets a sixth of the screen, or more if the columns need less. */
+/* Width of the labels and columns: the lane gets an eighth of the screen, or more if the columns need less. */
 static int overview_label_width(const struct pane *pane, int w)
 {
 	(void)pane;
-	int lane = w / 6 < 12 ? 12 : w / 6, max_width = NAME_MAX + 1;
+	int lane = w / 8 < 10 ? 10 : w / 8, max_width = NAME_MAX + 1;
 	for (int c = 0; c < COLUMNS; c++)
 		max_width += (c == CULPRIT ? CULPRIT_MAX : columns[c].width) + 1;
 	return w - lane - 1 < max_width ? w - lane - 1 : max_width;
@@ -334,11 +334,11 @@ static struct widths fit_columns(const struct app *app, const struct pane *pane)
 			if (rank_of(c, by) != rank)
 				continue;
 			full = space <= need.column[c] && w.column[LOST];
-			/* the culprit of the longest wait is cut rather than left out */
+			/* without space for the culprit of the longest wait, its time is shown alone */
 			const int width = full && c == LONGEST ? TIME_COLUMNS : need.column[c];
 			if (space > width) {
-				w.column[c] = full && c == LONGEST ? space - 1 : width;
-				space -= w.column[c] + 1;
+				w.column[c] = width;
+				space -= width + 1;
 			}
 		}
 	w.name += space > 0 && w.name < NAME_MAX ? (space < NAME_MAX - w.name ? space : NAME_MAX - w.name) : 0;
