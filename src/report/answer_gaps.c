@@ -7,10 +7,10 @@
 #include "base/timefmt.h"
 #include "report/report.h"
 
-/* Text has the whole culprit as one column. */
+/* Text and json have the whole culprit as one column. */
 #define GAP_COLUMNS(target_heading) { \
 	{ "start", "at", COL_CLOCK }, { "end", NULL, COL_INT }, { "duration_ns", "length", COL_DURATION }, \
-	{ "target", target_heading, COL_TEXT }, { "state", "state", COL_UNCUT }, { NULL, "culprit", COL_TEXT }, \
+	{ "target", target_heading, COL_TEXT }, { "state", "state", COL_UNCUT }, { "culprit", "culprit", COL_ACTOR }, \
 	{ "culprit_machine", NULL, COL_TEXT }, { "culprit_tid", NULL, COL_INT }, { "culprit_name", NULL, COL_TEXT }, \
 	{ "culprit_ns", "taken", COL_DURATION }, \
 }
@@ -53,7 +53,7 @@ struct gap_record {
 static void write_gap(struct report *r, const struct catalog *catalog, const struct gap_record *row,
                       const struct target *common, struct report_how how, bool is_linked)
 {
-	const bool is_one = how.format == FORMAT_TEXT && common && common->kind != TARGET_MACHINE;
+	const bool text = how.format == FORMAT_TEXT, is_one = text && common && common->kind != TARGET_MACHINE;
 	char target[ACTOR_TEXT] = "", name[ACTOR_TEXT], shown[ACTOR_TEXT];
 	const struct gap *gap = row->gap;
 	const bool has_culprit = row->culprit->kind != FLOW_RUNNING;
@@ -69,8 +69,8 @@ static void write_gap(struct report *r, const struct catalog *catalog, const str
 	report_row(r, (struct value[]){
 		{ .integer = gap->start, .link = link }, VAL_INT(gap->end), VAL_INT(gap->end - gap->start + 1), VAL_SHOWN(target),
 		VAL_TEXT(target_state_name(catalog, &gap->target, gap->state)),
-		!has_culprit ? VAL_NONE : VAL_SHOWN(actor_text(catalog, row->culprit, row->name, ACTOR_SHOWN, &gap->target, shown,
-		                                               sizeof shown)),
+		!has_culprit ? VAL_NONE : VAL_SHOWN(actor_text(catalog, row->culprit, row->name, text ? ACTOR_SHOWN : ACTOR_PLAIN,
+		                                               text ? &gap->target : NULL, shown, sizeof shown)),
 		has_culprit ? value_machine(catalog, row->culprit->machine) : VAL_NONE,
 		has_culprit ? value_tid(row->culprit->tid) : VAL_NONE,
 		has_culprit ? VAL_TEXT(actor_name_text(row->culprit, row->name, name)) : VAL_NONE,

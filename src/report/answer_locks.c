@@ -10,6 +10,7 @@ static const struct column raw_columns[] = {
 	{ "machine", NULL, COL_TEXT },        { "tid", NULL, COL_INT },         { "name", NULL, COL_TEXT },
 	{ "lock", NULL, COL_TEXT },          { "how", NULL, COL_TEXT },        { "holder_tid", NULL, COL_INT },
 	{ "holder_name", NULL, COL_TEXT },   { "suspicion", NULL, COL_SHARE }, { "culprit_ns", NULL, COL_DURATION },
+	{ "culprit", NULL, COL_ACTOR },
 	{ "culprit_machine", NULL, COL_TEXT },  { "culprit_tid", NULL, COL_INT },   { "culprit_name", NULL, COL_TEXT },
 	{ "waiter_lost_ns", NULL, COL_DURATION }, { "suspects", NULL, COL_TEXT },
 };
@@ -24,14 +25,17 @@ static const struct column text_columns_of_thread[] = TEXT_COLUMNS(NULL);  /* th
 static void raw_row(struct report *r, const struct catalog *catalog, const struct lock_list *l, const struct lock_wait *w)
 {
 	const bool has_holder = w->holder.machine >= 0, has_culprit = actor_is_known(&w->culprit);
-	char buf[ACTOR_TEXT];
+	char buf[ACTOR_TEXT], plain[ACTOR_TEXT];
 	const char *culprit = has_culprit ? actor_name_text(&w->culprit, l->name[w->culprit.name], buf) : "";
 	report_row(r, (struct value[]){
 		VAL_INT(w->start), VAL_INT(w->end), VAL_INT(w->end - w->start + 1), value_machine(catalog, w->waiter.machine),
 		value_tid(w->waiter.tid), VAL_TEXT(l->name[w->waiter.name]), VAL_TEXT(l->name[w->kind]),
 		VAL_TEXT(w->spins ? "spun" : "slept"), has_holder ? value_tid(w->holder.tid) : VAL_NONE,
 		has_holder ? VAL_TEXT(l->name[w->holder.name]) : VAL_NONE, w->suspicion > 0 ? VAL_REAL(w->suspicion) : VAL_NONE,
-		VAL_INT(w->culprit_ns), has_culprit ? value_machine(catalog, w->culprit.machine) : VAL_NONE,
+		VAL_INT(w->culprit_ns),
+		has_culprit ? VAL_SHOWN(actor_text(catalog, &w->culprit, l->name[w->culprit.name], ACTOR_PLAIN, NULL, plain,
+		                                   sizeof plain)) : VAL_NONE,
+		has_culprit ? value_machine(catalog, w->culprit.machine) : VAL_NONE,
 		has_culprit ? value_tid(w->culprit.tid) : VAL_NONE, has_culprit ? VAL_TEXT(culprit) : VAL_NONE,
 		VAL_INT(w->waiter_lost_ns), w->suspects ? VAL_TEXT(l->name[w->suspects]) : VAL_NONE });
 }

@@ -9,7 +9,7 @@
 static const struct column interval_columns[] = {
 	{ "start", "at", COL_CLOCK }, { "end", NULL, COL_CLOCK }, { NULL, "actor", COL_TEXT },
 	{ "machine", NULL, COL_TEXT }, { "tid", NULL, COL_INT }, { "name", NULL, COL_TEXT }, { "kind", "kind", COL_UNCUT },
-	{ NULL, "culprit", COL_TEXT }, { "culprit_machine", NULL, COL_TEXT }, { "culprit_tid", NULL, COL_INT },
+	{ "culprit", "culprit", COL_ACTOR }, { "culprit_machine", NULL, COL_TEXT }, { "culprit_tid", NULL, COL_INT },
 	{ "culprit_name", NULL, COL_TEXT },
 	{ "edge", "edge", COL_UNCUT }, { "evidence", "evidence", COL_UNCUT }, { "duration_ns", "time", COL_DURATION },
 };
@@ -17,7 +17,7 @@ static const struct column interval_columns[] = {
 static const struct column sum_columns[] = {
 	{ "duration_ns", "time", COL_DURATION }, { "share", "share", COL_SHARE }, { NULL, "actor", COL_TEXT },
 	{ "machine", NULL, COL_TEXT }, { "tid", NULL, COL_INT }, { "name", NULL, COL_TEXT }, { "kind", "kind", COL_UNCUT },
-	{ NULL, "culprit", COL_TEXT }, { "culprit_machine", NULL, COL_TEXT }, { "culprit_tid", NULL, COL_INT },
+	{ "culprit", "culprit", COL_ACTOR }, { "culprit_machine", NULL, COL_TEXT }, { "culprit_tid", NULL, COL_INT },
 	{ "culprit_name", NULL, COL_TEXT },
 	{ "segments", "intervals", COL_INT },
 };
@@ -30,7 +30,7 @@ static struct value actor_name(const struct path *p, const struct actor *actor)
 /* Returns an actor or culprit for people: "Debian/3525 critical_task", "host timer interrupt"; of a culprit also its limit.
  * Nothing if there is none. */
 static struct value actor_value(const struct catalog *catalog, const struct path *p, struct actor actor, bool is_culprit,
-                                char buf[ACTOR_TEXT])
+                                struct report_how how, char buf[ACTOR_TEXT])
 {
 	const bool is_handler = actor.tid < 0 && (actor.kind == FLOW_WAITING || actor.kind == FLOW_IRQ);
 	const char *name = actor.name < p->names ? p->name[actor.name] : NULL;
@@ -38,7 +38,8 @@ static struct value actor_value(const struct catalog *catalog, const struct path
 		return VAL_NONE;
 	if (!is_culprit || (actor.kind != FLOW_CURRENT && actor.kind != FLOW_LIMITED))
 		actor.kind = is_handler ? FLOW_IRQ : FLOW_RUNNING;
-	return VAL_SHOWN(actor_text(catalog, &actor, name, ACTOR_SHOWN, NULL, buf, ACTOR_TEXT));
+	return VAL_SHOWN(actor_text(catalog, &actor, name, how.format == FORMAT_TEXT ? ACTOR_SHOWN : ACTOR_PLAIN, NULL, buf,
+	                            ACTOR_TEXT));
 }
 
 static struct value kind_name(const struct actor *actor)
@@ -116,9 +117,9 @@ static int report_path_intervals(FILE *out, struct report_how how, const struct 
 		if (e->end - e->start + 1 < least)
 			continue;
 		report_row(r, (struct value[]){
-			VAL_INT(e->start), VAL_INT(e->end), actor_value(catalog, p, e->actor, false, actor),
+			VAL_INT(e->start), VAL_INT(e->end), actor_value(catalog, p, e->actor, false, how, actor),
 			value_machine(catalog, e->actor.machine), value_tid(e->actor.tid), actor_name(p, &e->actor),
-			kind_name(&e->actor), actor_value(catalog, p, e->culprit, true, culprit),
+			kind_name(&e->actor), actor_value(catalog, p, e->culprit, true, how, culprit),
 			value_machine(catalog, e->culprit.machine), value_tid(e->culprit.tid), actor_name(p, &e->culprit),
 			VAL_SHOWN(path_edge_name[e->edge]), evidence_text(e, evidence), VAL_INT(e->end - e->start + 1) });
 	}
@@ -143,9 +144,9 @@ int report_path(FILE *out, struct report_how how, const struct catalog *catalog,
 		const struct path_sum *e = &p->sum[i];
 		char actor[ACTOR_TEXT], culprit[ACTOR_TEXT];
 		report_row(r, (struct value[]){
-			VAL_INT(e->duration), VAL_REAL(e->share), actor_value(catalog, p, e->actor, false, actor),
+			VAL_INT(e->duration), VAL_REAL(e->share), actor_value(catalog, p, e->actor, false, how, actor),
 			value_machine(catalog, e->actor.machine), value_tid(e->actor.tid), actor_name(p, &e->actor),
-			kind_name(&e->actor), actor_value(catalog, p, e->culprit, true, culprit),
+			kind_name(&e->actor), actor_value(catalog, p, e->culprit, true, how, culprit),
 			value_machine(catalog, e->culprit.machine), value_tid(e->culprit.tid), actor_name(p, &e->culprit),
 			VAL_INT((int64_t)e->intervals) });
 	}

@@ -39,6 +39,7 @@ const char *field_format(const struct column *c, const struct value *v, bool peo
 		return buf;
 	switch (c->type) {
 	case COL_TEXT:
+	case COL_ACTOR:
 	case COL_UNCUT:
 	case COL_FIELDS:
 		if (v->form == VALUE_NUMBER)

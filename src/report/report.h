@@ -80,6 +80,7 @@ void origin_write_notes(const struct origin *o, FILE *out);  /* writes only the 
 
 enum column_type {
 	COL_TEXT,      /* a name: cut if the table does not fit without all columns that can be dropped */
+	COL_ACTOR,     /* a name, in text and json; csv has its parts: machine, TID, name */
 	COL_UNCUT,     /* a text that is never cut: a number, a date, a state */
 	COL_FIELDS,    /* text "a=1 b=2": fields that do not fit are omitted; must be the last column */
 	COL_INT,
@@ -100,7 +101,7 @@ struct column {
 
 static inline bool column_is_text(const struct column *c)
 {
-	return c->type == COL_TEXT || c->type == COL_UNCUT || c->type == COL_FIELDS;
+	return c->type == COL_TEXT || c->type == COL_ACTOR || c->type == COL_UNCUT || c->type == COL_FIELDS;
 }
 
 struct report_shape {

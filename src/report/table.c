@@ -118,6 +118,12 @@ bool report_table_shows(const struct report_table *t, size_t column)
 	return t->width[column] != DROPPED && (t->shape.column[column].type != COL_LANE || t->width[column] > 0);
 }
 
+/* Returns true if the column may be cut. */
+static bool is_name(const struct column *c)
+{
+	return c->type == COL_TEXT || c->type == COL_ACTOR;
+}
+
 /* Returns the width of the table. A COL_FIELDS column needs only FIELDS_MIN cells. */
 static int width_needed(const struct report_table *t)
 {
@@ -149,7 +155,7 @@ static void shorten_machines(struct report_table *t)
 {
 	for (size_t c = 0; c < t->shape.columns; c++) {
 		t->width[c] = t->widest[c];
-		if (t->shape.column[c].type != COL_TEXT || t->widest[c] <= MACHINE_CELLS)
+		if (!is_name(&t->shape.column[c]) || t->widest[c] <= MACHINE_CELLS)
 			continue;
 		t->width[c] = text_width(t->shape.column[c].heading);
 		for (size_t row = 0; row < t->rows; row++) {
@@ -166,7 +172,7 @@ static void cut_names(struct report_table *t, int screen, int least)
 	for (int excess = width_needed(t) - screen; excess > 0; excess--) {
 		size_t widest = t->shape.columns;
 		for (size_t c = 0; c < t->shape.columns; c++)
-			if (t->shape.column[c].type == COL_TEXT && t->width[c] > least &&
+			if (is_name(&t->shape.column[c]) && t->width[c] > least &&
 			    (widest == t->shape.columns || t->width[c] > t->width[widest]))
 				widest = c;
 		if (widest == t->shape.columns)

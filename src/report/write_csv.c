@@ -6,11 +6,16 @@
 #include "base/mem.h"
 #include "report/writer.h"
 
+static bool is_in_csv(const struct column *c)
+{
+	return c->name && c->type != COL_ACTOR;
+}
+
 static void csv_begin(struct report *r)
 {
 	const char *separator = "";
 	for (size_t i = 0; i < r->shape->columns; i++) {
-		if (!r->shape->column[i].name)
+		if (!is_in_csv(&r->shape->column[i]))
 			continue;
 		fprintf(r->out, "%s%s", separator, r->shape->column[i].name);
 		separator = ",";
@@ -53,7 +58,7 @@ static void csv_row(struct report *r, const struct value *value)
 	const char *separator = "";
 	for (size_t i = 0; i < r->shape->columns; i++) {
 		const struct column *c = &r->shape->column[i];
-		if (!c->name)
+		if (!is_in_csv(c))
 			continue;
 		const char *text = field_format(c, &value[i], false, &field);
 		fputs(separator, r->out);

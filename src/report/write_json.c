@@ -98,13 +98,17 @@ static struct json_object *field_json(const struct column *c, const struct value
 	return json_object_new_int64(v->integer);
 }
 
+/* Writes the columns of csv in their order, then the actors, of which csv has the parts. */
 static void json_row(struct report *r, const struct value *value)
 {
 	struct json_object *o = json_new_object();
 	struct field_buffer field = { .longer = NULL };
-	for (size_t i = 0; i < r->shape->columns; i++)
-		if (r->shape->column[i].name)
-			json_object_object_add(o, r->shape->column[i].name, field_json(&r->shape->column[i], &value[i], &field));
+	for (int actors = 0; actors < 2; actors++)
+		for (size_t i = 0; i < r->shape->columns; i++) {
+			const struct column *c = &r->shape->column[i];
+			if (c->name && (c->type == COL_ACTOR) == (actors == 1))
+				json_object_object_add(o, c->name, field_json(c, &value[i], &field));
+		}
 	field_release(&field);
 	fprintf(r->out, "%s\n    %s", r->rows > 1 ? "," : "", json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN));
 	json_object_put(o);
