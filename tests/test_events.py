@@ -1,6 +1,7 @@
 """`stealscope events`: the events around a moment, from the traces, on the host's clock."""
 import csv
 import os
+import re
 import shutil
 import subprocess
 
@@ -136,7 +137,7 @@ def check_pane():
         title = next(i for i, x in enumerate(screen) if f" {len(near)} event{'s'[:len(near) > 1]} within 1.00 ms of " in x)
         lines = screen[title + 2:-2]
         check(len(lines) == min(len(near), len(lines)) and lines, f"{size}: {len(lines)} of {len(near)} events in the pane")
-        check("fields prev_tid=" in screen[-2], f"the cursor is on it: {screen[-2]}")
+        check(re.search("fields prev_tid=|CPU 0, TID", screen[-2]), f"the cursor is on it: {screen[-2]}")
     out = os.path.join(TMP, "pane.csv")
     view(folder, *place, f":export {out}")
     with open(out, encoding="utf-8") as f:

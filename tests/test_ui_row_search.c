@@ -54,7 +54,7 @@ static void test_finding(void **state)
 	check_shows("key > <Enter> <Tab> jj <Enter>", "\n Debian/880 sshd ", NULL);
 	check_shows("key > <Enter> <Tab> <Enter>", "Debian lost ", NULL);
 	check_shows("key B <Tab> <Enter>", "host/2101 burnP6 12:03", NULL);
-	check_shows("key B <Tab> 3j <Enter>", "no row for this line", NULL);
+	check_shows("key B <Tab> jjj <Enter>", "no row for this line", NULL);
 	/* The overview always shows the column that it is sorted by, even if not all columns fit. */
 	check_shows("key O o o", " max wait", NULL);
 	check_shows("key O o o o", " p99", NULL);

@@ -225,9 +225,9 @@ static char *cut_fields(const char *text, int width)
 	size_t n = text_fit(text, width - 2);
 	while (n && text[n] != ' ')
 		n--;
-	if (!n)
-		n = text_fit(text, width - 1);
-	return mem_printf("%.*s%s", (int)n, text, text[n] == ' ' ? " ~" : "~");
+	if (n)
+		return mem_printf("%.*s ~", (int)n, text);
+	return mem_printf("%.*s~", (int)text_fit(text, width - 1), text);
 }
 
 char *report_table_cell(struct report_table *t, size_t row, size_t column)
