@@ -47,7 +47,12 @@ static void test_rows(void **state)
 	check_screen("provider-row-80", ":web/CPU0\n>>j", &mono80);
 	check_screen("provider-thread-80", ":web/7\n>>", &mono80);
 	check_screen("provider-legend-80", "L", &mono80);
-	check_screen("provider-details-120", ":web/CPU0\n>>jx", &mono120);
+	char *details = screen_of(":web/CPU0\n>>jx", &mono120);  /* it contains the name of the history */
+	static const char *const contains[] = { "Explanation", "10.0 ms", "web clock", "Values at the cursor" };
+	for (size_t i = 0; i < COUNT(contains); i++)
+		if (!strstr(details, contains[i]))
+			fail_msg("%s is missing:\n%s", contains[i], details);
+	free(details);
 }
 
 /* A vCPU without a steal clock has no such row. */
