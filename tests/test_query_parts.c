@@ -294,14 +294,22 @@ static void slices(void **state)
 	gap_rows_release(&rows);
 }
 
-struct resolved_sums { struct actors actors; int64_t ns[4096]; };
+struct resolved_sums { struct actors actors; struct culprit_ns of[4096]; int64_t end[4096], ns[4096]; };
 
 static int resolved_add(void *arg, const struct resolution *p, int64_t start, int64_t end)
 {
 	struct resolved_sums *r = arg;
 	uint32_t id = actors_put(&r->actors, &p->actor);
 	assert_true(id < 4096);
-	r->ns[id] += end - start + 1;
+	const bool continues = r->of[id].ns && r->end[id] + 1 == start;
+	r->ns[id] = end - start + 1 + (continues ? r->ns[id] : 0);
+	r->of[id].ns += end - start + 1;
+	r->of[id].intervals += !continues;
+	if (r->ns[id] > r->of[id].longest) {
+		r->of[id].longest = r->ns[id];
+		r->of[id].longest_start = end + 1 - r->ns[id];
+	}
+	r->end[id] = end;
 	return 0;
 }
 
@@ -348,7 +356,8 @@ static void sweep_like_resolver(void **state)
 					break;
 			}
 			assert_true(found < sums->actors.len);
-			assert_int_equal(sum->culprit[n].ns, sums->ns[found]);
+			sums->of[found].culprit = sum->culprit[n].culprit;
+			assert_memory_equal(&sum->culprit[n], &sums->of[found], sizeof *sums->of);
 		}
 		compared += sum->culprits;
 		actors_release(&sums->actors);

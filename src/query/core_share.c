@@ -167,7 +167,7 @@ static void add_row(struct core_query *c, size_t row, struct core_time *time, st
 		core_time_count_move(c->q.catalog, time, last, part->first_cpu);
 		last = part->last_cpu < 0 ? last : part->last_cpu;
 		for (size_t i = 0; i < sweep->sums_of[row].len; i++) {
-			const struct sweep_sum *sum = &sweep->sums_of[row].sum[i];
+			const struct culprit_ns *sum = &sweep->sums_of[row].sum[i];
 			struct actor sharer = sweep->culprits.actor[sum->culprit];
 			sharer.name = p ? strtab_put(names, strtab_get(&sweep->r.names, sharer.name)) : sharer.name;
 			const uint32_t id = actors_put(&sums->sharers, &sharer);

@@ -77,7 +77,7 @@ static void add_shared(struct sweep *s, struct core_time *time, int cpu, int64_t
 			const uint32_t sharer = other.lane[i]->interval[other.at[i]].culprit;
 			const uint32_t kind = s->culprits.actor[sharer].kind;
 			if (kind != FLOW_IDLE_CPU && kind != FLOW_UNKNOWN)
-				sweep_add(s, sharer, next - t);
+				sweep_add(s, sharer, t, next - 1);
 		}
 		*(busy ? &time->shared : unknown ? &time->unknown : &time->alone) += next - t;
 		t = next;

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bisect.h"
 #include "base/mem.h"
 #include "query/window_gaps.h"
 
@@ -47,6 +48,7 @@ static int culprit_sums_join(struct query *q, struct error *err)
 	(void)err;
 	if (window_gaps_join(&s->sums, q) == 0)
 		return 0;
+	out->precision = s->sums.sums.precision;
 	out->row = mem_new(s->rows.len, sizeof *out->row);
 	for (size_t i = 0; i < s->rows.len; i++) {
 		const struct gap_sum *sum = window_gaps_of(&s->sums, q->catalog, &s->rows.row[i].target);
@@ -102,6 +104,15 @@ int culprit_sums_of(const struct catalog *catalog, const struct target *s, int64
 		culprit_sums_take(q, out);
 	query_close(q);
 	return status;
+}
+
+const struct culprit_sums_row *culprit_sums_row_of(const struct culprit_sums *s, const struct catalog *catalog,
+                                                   const struct target *target)
+{
+	size_t at = 0;
+	const uint32_t number = gap_row_number(catalog, target);
+	BISECT(at, s->rows, gap_row_number(catalog, &s->row[at].target) < number);
+	return at < s->rows && gap_row_number(catalog, &s->row[at].target) == number ? &s->row[at] : NULL;
 }
 
 void culprit_sums_release(struct culprit_sums *s)

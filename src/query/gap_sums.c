@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/bisect.h"
 #include "base/mem.h"
 #include "base/number.h"
 
@@ -45,8 +46,19 @@ int64_t gap_sum_percentile(const struct gap_sum *s, size_t percent)
 
 /* ---- Sums of a row --------------------------------------------------------------------------------------------- --- */
 
-/* Joins two sorted arrays without double entries: entries with equal keys are added. */
-#define JOIN_SORTED(type, a, n_a, b, n_b, key, sum) \
+static inline void culprit_join(struct culprit_ns *to, const struct culprit_ns *from)
+{
+	to->ns += from->ns;
+	culprit_add_intervals(to, from->intervals, from->longest, from->longest_start);
+}
+
+static inline void length_join(struct length_count *to, const struct length_count *from)
+{
+	to->count += from->count;
+}
+
+/* Joins two sorted arrays without double entries: entries with equal keys are joined. */
+#define JOIN_SORTED(type, a, n_a, b, n_b, key, join) \
 	do { \
 		type *joined = mem_new((n_a) + (n_b), sizeof *joined); \
 		uint32_t n = 0, i = 0, k = 0; \
@@ -54,7 +66,7 @@ int64_t gap_sum_percentile(const struct gap_sum *s, size_t percent)
 			const bool from_a = i < (n_a) && (k == (n_b) || (a)[i].key <= (b)[k].key); \
 			const type *next = from_a ? &(a)[i++] : &(b)[k++]; \
 			if (n && joined[n - 1].key == next->key) \
-				joined[n - 1].sum += next->sum; \
+				join(&joined[n - 1], next); \
 			else \
 				joined[n++] = *next; \
 		} \
@@ -66,13 +78,13 @@ int64_t gap_sum_percentile(const struct gap_sum *s, size_t percent)
 static void add_culprits(struct gap_sum *a, const struct gap_sum *b)
 {
 	if (b->culprits)
-		JOIN_SORTED(struct culprit_ns, a->culprit, a->culprits, b->culprit, b->culprits, culprit, ns);
+		JOIN_SORTED(struct culprit_ns, a->culprit, a->culprits, b->culprit, b->culprits, culprit, culprit_join);
 }
 
 static void add_lengths(struct gap_sum *a, const struct gap_sum *b)
 {
 	if (b->lengths)
-		JOIN_SORTED(struct length_count, a->length, a->lengths, b->length, b->lengths, bucket, count);
+		JOIN_SORTED(struct length_count, a->length, a->lengths, b->length, b->lengths, bucket, length_join);
 }
 
 static void set_longest(struct gap_sum *s, int64_t ns, int64_t start)
@@ -83,7 +95,7 @@ static void set_longest(struct gap_sum *s, int64_t ns, int64_t start)
 	}
 }
 
-void gap_sum_add_length(struct gap_sum *s, int64_t ns, int64_t start)
+static void add_gap(struct gap_sum *s, int64_t ns, int64_t start)
 {
 	struct length_count one = { length_bucket(ns), 1 };
 	add_lengths(s, &(struct gap_sum){ .length = &one, .lengths = 1 });
@@ -100,25 +112,64 @@ void gap_sum_add(struct gap_sum *s, const struct gap_sum *other)
 	s->gaps += other->gaps;
 }
 
+/* Counts an interval that no longer touches an edge. */
+static void add_interval(struct gap_sum *s, const struct edge_interval *e, int64_t start)
+{
+	size_t at = 0;
+	BISECT(at, s->culprits, s->culprit[at].culprit < e->culprit);
+	if (at < s->culprits && s->culprit[at].culprit == e->culprit)
+		culprit_add_intervals(&s->culprit[at], 1, e->ns, start);
+}
+
+/* Joins the intervals at the edge between two windows. */
+static void join_edges(struct gap_sum *a, int64_t a_ns, const struct gap_sum *b, int64_t b_ns, int64_t b_start)
+{
+	const bool a_full = a->first.ns == a_ns, b_full = b->first.ns == b_ns;
+	const struct edge_interval last = a->last;
+	if (a_ns == 0) {
+		a->first = b->first;
+		a->last = b->last;
+		return;
+	}
+	if (last.ns && b->first.ns && last.culprit == b->first.culprit) {
+		const struct edge_interval joined = { last.culprit, last.ns + b->first.ns };
+		if (!a_full && !b_full)
+			add_interval(a, &joined, b_start - last.ns);
+		a->first = a_full ? joined : a->first;
+		a->last = b_full ? joined : b->last;
+		return;
+	}
+	if (last.ns && !a_full)
+		add_interval(a, &last, b_start - last.ns);
+	if (b->first.ns && !b_full)
+		add_interval(a, &b->first, b_start);
+	a->last = b->last;
+}
+
 void gap_sum_append(struct gap_sum *a, int64_t a_ns, struct gap_sum *b, int64_t b_ns, int64_t b_start)
 {
 	const bool a_full = a->head == a_ns, b_full = b->head == b_ns;
 	const int64_t joined = a->tail + b->head;
 	gap_sum_add(a, b);
+	join_edges(a, a_ns, b, b_ns, b_start);
 	if (!a_full && !b_full && joined)
-		gap_sum_add_length(a, joined, b_start - a->tail);
+		add_gap(a, joined, b_start - a->tail);
 	a->head = a_full ? a_ns + b->head : a->head;
 	a->tail = b_full ? a->tail + b_ns : b->tail;
 }
 
 void gap_sum_finish(struct gap_sum *s, int64_t start, int64_t end)
 {
-	const bool full = s->head == end - start + 1;
-	if (s->head)
-		gap_sum_add_length(s, s->head, start);
+	const bool full = s->head == end - start + 1, one = s->first.ns == end - start + 1;
+	if (s->head) {
+		add_gap(s, s->head, start);
+		add_interval(s, &s->first, start);
+	}
 	if (s->tail && !full)
-		gap_sum_add_length(s, s->tail, end + 1 - s->tail);
-	s->head = s->tail = 0;
+		add_gap(s, s->tail, end + 1 - s->tail);
+	if (s->tail && !one)
+		add_interval(s, &s->last, end + 1 - s->last.ns);
+	s->head = s->tail = s->first.ns = s->last.ns = 0;
 }
 
 static int compare_culprits(const void *a, const void *b)
@@ -135,16 +186,10 @@ void gap_sum_sort_culprits(struct gap_sum *s)
 		qsort(s->culprit, s->culprits, sizeof *s->culprit, compare_culprits);
 	for (uint32_t i = 0; i < s->culprits; i++)
 		if (n && s->culprit[n - 1].culprit == s->culprit[i].culprit)
-			s->culprit[n - 1].ns += s->culprit[i].ns;
+			culprit_join(&s->culprit[n - 1], &s->culprit[i]);
 		else
 			s->culprit[n++] = s->culprit[i];
 	s->culprits = n;
-}
-
-void gap_sum_copy(struct gap_sum *to, const struct gap_sum *from)
-{
-	*to = (struct gap_sum){ .head = from->head, .tail = from->tail };
-	gap_sum_add(to, from);
 }
 
 void gap_sum_release(struct gap_sum *s)
@@ -182,5 +227,6 @@ void gap_block_append(struct gap_block *a, struct gap_block *b)
 	a->row = row;
 	a->rows = a->cap = n;
 	a->end = b->end;
+	a->precision = a->precision > b->precision ? a->precision : b->precision;
 	gap_block_release(b);
 }

@@ -1,16 +1,21 @@
 /* Sums of the gaps of rows in a window: number, longest, histogram of lengths, time by culprit. Private to query/.
  *
  * Sums of adjacent windows are joined exactly: a gap that touches an edge is kept apart as `head` or `tail`, until the
- * window on the other side of the edge continues it. */
+ * window on the other side of the edge continues it. So is the culprit's interval at the edge. */
 #ifndef STEALSCOPE_QUERY_GAP_SUMS_H
 #define STEALSCOPE_QUERY_GAP_SUMS_H
 
 #include "query/query.h"
 
-/* Sums of one row. The gap at an edge is not in `gaps`, `longest` and `length`. */
+/* Interval of one culprit at an edge of the window; ns = 0: none; the length of the window if it fills that. */
+struct edge_interval { uint32_t culprit; int64_t ns; };
+
+/* Sums of one row. The gap at an edge is not in `gaps`, `longest` and `length`, the culprit's interval there not in its
+ * `intervals` and `longest`. */
 struct gap_sum {
 	int64_t head, tail;      /* ns of the gap at the begin and at the end of the window, 0: none; the length of the window
 	                          * if one gap fills it */
+	struct edge_interval first, last;  /* within head and tail */
 	uint64_t gaps;
 	int64_t longest, longest_start;  /* ns, and its time; the first one if several are equal */
 	struct culprit_ns *culprit;  /* ascending, of all gaps */
@@ -21,6 +26,7 @@ struct gap_sum {
 /* Sums of all rows of a window with gaps there, ascending by row. */
 struct gap_block {
 	int64_t start, end;      /* ns, both included */
+	int64_t precision;       /* see struct culprit_sums */
 	struct gap_block_row { uint32_t row; struct gap_sum sum; } *row;
 	size_t rows, cap;
 };
@@ -36,9 +42,16 @@ void gap_sum_append(struct gap_sum *a, int64_t a_ns, struct gap_sum *b, int64_t 
 void gap_sum_finish(struct gap_sum *s, int64_t start, int64_t end);
 /* Adds the sums of another row in the same window, both finished. */
 void gap_sum_add(struct gap_sum *s, const struct gap_sum *other);
-void gap_sum_add_length(struct gap_sum *s, int64_t ns, int64_t start);
+/* Adds the intervals of a culprit: their number and the longest one. */
+static inline void culprit_add_intervals(struct culprit_ns *to, uint32_t n, int64_t longest, int64_t start)
+{
+	to->intervals += n;
+	if (longest > to->longest || (longest == to->longest && start < to->longest_start)) {
+		to->longest = longest;
+		to->longest_start = start;
+	}
+}
 void gap_sum_sort_culprits(struct gap_sum *s);
-void gap_sum_copy(struct gap_sum *to, const struct gap_sum *from);
 void gap_sum_release(struct gap_sum *s);
 void gap_block_release(struct gap_block *b);
 

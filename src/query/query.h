@@ -754,7 +754,10 @@ int culprit_sums_derive(void *arg, const struct history *h, struct history_build
 /* Time that one culprit took. */
 struct culprit_ns {
 	uint32_t culprit;        /* index into culprit_sums.actor */
+	uint32_t intervals;      /* number of maximal intervals */
 	int64_t ns;
+	int64_t longest;         /* longest interval, ns ... */
+	int64_t longest_start;   /* ... and its time: see culprit_sums.precision */
 };
 
 /* Gaps of a vCPU or thread within the window; gaps at its edges are cut there. */
@@ -766,12 +769,13 @@ struct culprit_sums_row {
 	int64_t longest, longest_start;  /* ns, and its time; the first one if several are equal */
 	int64_t p50, p90, p99;   /* ns, within 1/PERCENTILE_BOUND */
 	uint64_t bin[LENGTH_BINS];   /* gaps by length, as length_bin(); near the limit of a bin within 1/PERCENTILE_BOUND */
-	struct culprit_ns *culprit;  /* longest first; they add up to `lost` */
+	struct culprit_ns *culprit;  /* most time first; they add up to `lost` */
 	size_t culprits;
 };
 
 struct culprit_sums {
 	int64_t start, end;
+	int64_t precision;       /* the longest interval of a culprit starts so many ns after longest_start, or less */
 	struct culprit_sums_row *row;  /* rows with gaps: vCPUs, then threads */
 	size_t rows;
 	struct actor *actor;

@@ -25,8 +25,8 @@ static uint32_t sweep_put_culprit(struct sweep *s, const struct actor *actor)
 	if (*latest < s->culprits.len && actor_same(&s->culprits.actor[*latest], actor))
 		return *latest;
 	*latest = actors_put(&s->culprits, actor);
-	while (s->ns_len < s->culprits.len)
-		*ARRAY_PUSH(s->ns, s->ns_len, s->ns_cap) = 0;
+	while (s->sum_of_len < s->culprits.len)
+		*ARRAY_PUSH(s->sum_of, s->sum_of_len, s->sum_of_cap) = 0;
 	return *latest;
 }
 
@@ -46,25 +46,51 @@ static bool is_row_itself(const struct sweep *s, const struct target *row, uint3
 	return p->machine == (int32_t)th->machine && p->tid == th->tid;
 }
 
-/* Adds a sum to the current row, unless it has one of the culprit. Returns the culprit: unknown if it is the row itself,
- * because a thread that waits for itself is a contradiction. */
-static __attribute__((noinline)) uint32_t row_add_sum(struct sweep *s, uint32_t culprit)
+/* Returns the sum of a culprit in the current row, a new one if it has none. It is that of `unknown` if the culprit is the
+ * row itself, because a thread that waits for itself is a contradiction. */
+static __attribute__((noinline)) struct culprit_ns *row_new_sum(struct sweep *s, uint32_t culprit)
 {
 	struct row_sums *of = &s->sums_of[s->current_index];
 	if (is_row_itself(s, &s->current, culprit))
 		culprit = sweep_unknown(s);
-	if (s->ns[culprit] == 0) {
-		*ARRAY_PUSH(of->sum, of->len, of->cap) = (struct sweep_sum){ 0, culprit };
+	if (!s->sum_of[culprit]) {
+		*ARRAY_PUSH(of->sum, of->len, of->cap) = (struct culprit_ns){ .culprit = culprit };
+		s->sum_of[culprit] = (uint32_t)of->len;
 		s->sums++;
 	}
-	return culprit;
+	return &of->sum[s->sum_of[culprit] - 1];
 }
 
-void sweep_add(struct sweep *s, uint32_t culprit, int64_t ns)
+static inline struct culprit_ns *row_sum(struct sweep *s, uint32_t culprit)
 {
-	if (s->ns[culprit] == 0)
-		culprit = row_add_sum(s, culprit);
-	s->ns[culprit] += ns;
+	const uint32_t at = s->sum_of[culprit];
+	return at ? &s->sums_of[s->current_index].sum[at - 1] : row_new_sum(s, culprit);
+}
+
+/* Counts the latest interval, unless it begins with the block: then it is the first one. */
+static inline void row_end_interval(struct sweep *s, struct row_sums *of)
+{
+	const int64_t ns = of->end - of->start + 1;
+	if (ns <= 0)
+		return;
+	if (of->start == s->block)
+		of->first = (struct edge_interval){ of->culprit, ns };
+	else
+		culprit_add_intervals(row_sum(s, of->culprit), 1, ns, of->start);
+	of->start = of->end + 1;
+}
+
+void sweep_add(struct sweep *s, uint32_t culprit, int64_t start, int64_t end)
+{
+	struct row_sums *of = &s->sums_of[s->current_index];
+	struct culprit_ns *sum = row_sum(s, culprit);
+	sum->ns += end - start + 1;
+	if (sum->culprit != of->culprit || start != of->end + 1) {
+		row_end_interval(s, of);
+		of->culprit = sum->culprit;
+		of->start = start;
+	}
+	of->end = end;
 }
 
 void sweep_begin_row(struct sweep *s, const struct target *row, uint32_t index)
@@ -73,16 +99,14 @@ void sweep_begin_row(struct sweep *s, const struct target *row, uint32_t index)
 	s->current = *row;
 	s->current_index = index;
 	for (size_t i = 0; i < of->len; i++)
-		s->ns[of->sum[i].culprit] = of->sum[i].ns;
+		s->sum_of[of->sum[i].culprit] = (uint32_t)i + 1;
 }
 
 void sweep_end_row(struct sweep *s)
 {
 	const struct row_sums *of = &s->sums_of[s->current_index];
-	for (size_t i = 0; i < of->len; i++) {
-		of->sum[i].ns = s->ns[of->sum[i].culprit];
-		s->ns[of->sum[i].culprit] = 0;
-	}
+	for (size_t i = 0; i < of->len; i++)
+		s->sum_of[of->sum[i].culprit] = 0;
 }
 
 /* ---- Lanes */
@@ -90,9 +114,11 @@ void sweep_end_row(struct sweep *s)
 static void lane_add(struct sweep *s, struct lane *lane, const struct resolution *p, int64_t t)
 {
 	uint32_t culprit = sweep_put_culprit(s, &p->actor);
-	if (lane->len && lane->interval[lane->len - 1].culprit == culprit &&
-	    lane->interval[lane->len - 1].host_thread == p->host_thread)
-		return;
+	if (lane->len && lane->interval[lane->len - 1].culprit == culprit) {
+		if (lane->interval[lane->len - 1].host_thread == p->host_thread)
+			return;
+		lane->mixed = true;
+	}
 	*ARRAY_PUSH(lane->interval, lane->len, lane->cap) = (struct lane_interval){ t, p->host_thread, culprit };
 	s->lane_intervals++;
 }
@@ -106,6 +132,7 @@ static int sweep_fill_lanes(struct sweep *s, int64_t from, int64_t to)
 		struct target cpu = { TARGET_CPU, i };
 		struct lane *lane = &s->lane[i];
 		lane->len = 0;
+		lane->mixed = false;
 		if (s->catalog->machine[s->catalog->cpu[i].machine].kind != MACHINE_HOST)
 			continue;
 		for (int64_t t = from;; t = s->r.until + 1) {
@@ -127,16 +154,18 @@ static int sweep_fill_lanes(struct sweep *s, int64_t from, int64_t to)
 /* Adds time to a sum of the last block of a level. at: by culprit, index + 1 of its last sum in any block. */
 static void level_add(struct sweep *s, struct lane_level *l, const struct lane_sum *p)
 {
-	while (s->sum_at_len <= p->culprit)
+	const struct culprit_ns *taken = &p->taken;
+	while (s->sum_at_len <= taken->culprit)
 		*ARRAY_PUSH(s->sum_at, s->sum_at_len, s->sum_at_cap) = 0;
-	uint32_t *at = &s->sum_at[p->culprit];
+	uint32_t *at = &s->sum_at[taken->culprit];
 	const size_t first = l->first[l->blocks - 1];
-	const struct lane_sum *same = *at > first && *at <= l->len ? &l->sum[*at - 1] : NULL;
-	if (!same || same->culprit != p->culprit || same->host_thread != p->host_thread) {
+	struct lane_sum *same = *at > first && *at <= l->len ? &l->sum[*at - 1] : NULL;
+	if (!same || same->taken.culprit != taken->culprit || same->host_thread != p->host_thread) {
 		*ARRAY_PUSH(l->sum, l->len, l->cap) = *p;
 		*at = (uint32_t)l->len;
 	} else {
-		l->sum[*at - 1].ns += p->ns;
+		same->taken.ns += taken->ns;
+		culprit_add_intervals(&same->taken, taken->intervals, taken->longest, taken->longest_start);
 	}
 }
 
@@ -145,13 +174,14 @@ static void lane_add_levels(struct sweep *s, struct lane *lane)
 {
 	for (int k = 0; k < LANE_LEVELS; k++) {
 		struct lane_level *l = &lane->level[k];
-		const size_t parts = k ? lane->level[k - 1].blocks : lane->len ? lane->len - 1 : 0;
+		const size_t parts = k ? lane->level[k - 1].blocks : lane->len && !lane->mixed ? lane->len - 1 : 0;
 		l->len = l->blocks = 0;
 		for (size_t i = 0; i + LANE_BLOCK <= parts; i += LANE_BLOCK) {
 			*ARRAY_PUSH(l->first, l->blocks, l->block_cap) = (uint32_t)l->len;
 			for (size_t n = i; k == 0 && n < i + LANE_BLOCK; n++) {
 				const struct lane_interval *p = &lane->interval[n];
-				level_add(s, l, &(struct lane_sum){ p[1].start - p->start, p->host_thread, p->culprit });
+				const int64_t ns = p[1].start - p->start;
+				level_add(s, l, &(struct lane_sum){ { p->culprit, 1, ns, ns, p->start }, p->host_thread });
 			}
 			for (size_t n = k ? lane->level[k - 1].first[i] : 0; k && n < lane->level[k - 1].first[i + LANE_BLOCK]; n++)
 				level_add(s, l, &lane->level[k - 1].sum[n]);
@@ -170,10 +200,27 @@ size_t lane_find(const struct lane *lane, size_t hint, int64_t t)
 	return at > 0 ? at - 1 : 0;
 }
 
-/* Adds time for which a row waited. A row that waits for itself is a contradiction. */
-static inline void sweep_add_waited(struct sweep *s, int32_t self, int32_t host_thread, uint32_t culprit, int64_t ns)
+/* Returns true for a sum that is not that of the row: it waited for itself, a contradiction. */
+static inline bool is_contradiction(const struct sweep *s, int32_t self, const struct lane_sum *sum)
 {
-	sweep_add(s, self >= 0 && host_thread == self ? sweep_unknown(s) : culprit, ns);
+	return (self >= 0 && sum->host_thread == self) ||
+	       (!s->sum_of[sum->taken.culprit] && is_row_itself(s, &s->current, sum->taken.culprit));
+}
+
+/* Adds a block of a lane, which no interval at its edges continues. Returns false if it does not have the row's sums. */
+static bool row_add_block(struct sweep *s, const struct lane_level *l, size_t block, int32_t self)
+{
+	for (size_t n = l->first[block]; n < l->first[block + 1]; n++)
+		if (is_contradiction(s, self, &l->sum[n]))
+			return false;
+	row_end_interval(s, &s->sums_of[s->current_index]);
+	for (size_t n = l->first[block]; n < l->first[block + 1]; n++) {
+		const struct culprit_ns *taken = &l->sum[n].taken;
+		struct culprit_ns *sum = row_sum(s, taken->culprit);
+		sum->ns += taken->ns;
+		culprit_add_intervals(sum, taken->intervals, taken->longest, taken->longest_start);
+	}
+	return true;
 }
 
 /* Adds the blocks that start at interval i of the lane and end by `end`, the largest first. Returns the index of the next
@@ -192,10 +239,8 @@ static size_t row_walk_blocks(struct sweep *s, const struct lane *lane, int32_t 
 			block = at;
 			next = i + size;
 		}
-		if (!found)
+		if (!found || !row_add_block(s, found, block, self))
 			break;
-		for (size_t n = found->first[block]; n < found->first[block + 1]; n++)
-			sweep_add_waited(s, self, found->sum[n].host_thread, found->sum[n].culprit, found->sum[n].ns);
 		i = next;
 	}
 	return i;
@@ -210,7 +255,7 @@ static void row_walk_lane(struct sweep *s, struct sweep_row *row, int cpu, int32
 		const struct lane_interval *p = &lane->interval[i];
 		const bool last = i + 1 == lane->len || p[1].start > end;
 		const int64_t next = last ? end + 1 : p[1].start;
-		sweep_add_waited(s, self, p->host_thread, p->culprit, next - t);
+		sweep_add(s, self >= 0 && p->host_thread == self ? sweep_unknown(s) : p->culprit, t, next - 1);
 		t = next;
 		if (last)
 			break;
@@ -239,7 +284,7 @@ static int sweep_add_part(struct sweep *s, struct sweep_row *row, int64_t t, int
 		if (waits)
 			row_walk_lane(s, row, cpu, self, t, until);
 		else
-			sweep_add(s, sweep_put_culprit(s, &p.actor), until - t + 1);
+			sweep_add(s, sweep_put_culprit(s, &p.actor), t, until);
 		t = until + 1;
 	}
 	return 0;
@@ -355,6 +400,8 @@ void sweep_init(struct sweep *s, const struct catalog *catalog, const struct gap
 	*s = (struct sweep){ .catalog = catalog, .rows = rows, .from = from, .to = to, .at = from, .block = from,
 		.length = length < (double)(to - from) ? (int64_t)length : to - from, .capacity = SWEEP_INTERVALS, .err = err };
 	s->sums_of = mem_new(rows->len, sizeof *s->sums_of);
+	for (size_t i = 0; i < rows->len; i++)
+		s->sums_of[i].start = (s->sums_of[i].end = INT64_MIN) + 1;
 	s->lane = mem_new(catalog->cpus, sizeof *s->lane);
 	resolver_init(&s->r, catalog, from, to, err);
 }
@@ -434,23 +481,36 @@ static void count_lengths(struct sweep *s, const struct sweep_row *row, struct g
 		}
 }
 
+/* Moves the time by culprit of a row in the block up to `end` to *out. */
+static void row_take_culprits(struct sweep *s, struct sweep_row *row, int64_t end, struct gap_sum *out)
+{
+	struct row_sums *of = &s->sums_of[row->index];
+	const bool open = of->end == end && of->start <= end;
+	sweep_begin_row(s, &row->target, row->index);
+	if (open)
+		out->last = (struct edge_interval){ of->culprit, end - of->start + 1 };
+	if (!open || of->start == s->block)
+		row_end_interval(s, of);
+	sweep_end_row(s);
+	out->first = of->first;
+	out->culprit = of->sum;
+	out->culprits = (uint32_t)of->len;
+	s->sums -= of->len;
+	*of = (struct row_sums){ .culprit = of->culprit, .start = of->end + 1, .end = of->end };
+}
+
 /* Moves the sums of a row in the block up to `end` to *out. */
 static void row_take(struct sweep *s, struct sweep_row *row, int64_t end, struct gap_sum *out)
 {
-	struct row_sums *of = &s->sums_of[row->index];
 	const bool open = row->gap_end == end && row->gap_start <= end;
 	if (open)
 		row->sum.tail = end - row->gap_start + 1;
 	if (!open || row->gap_start == s->block)
 		row_end_gap(s, row);
 	*out = row->sum;
-	out->culprit = mem_new(of->len, sizeof *out->culprit);
-	for (size_t i = 0; i < of->len; i++)
-		out->culprit[i] = (struct culprit_ns){ of->sum[i].culprit, of->sum[i].ns };
-	out->culprits = (uint32_t)of->len;
+	row_take_culprits(s, row, end, out);
 	count_lengths(s, row, out);
-	s->sums -= of->len;
-	row->buckets = of->len = 0;
+	row->buckets = 0;
 	row->sum = (struct gap_sum){ 0 };
 	row->gap_start = row->gap_end + 1;
 }
@@ -500,7 +560,7 @@ void sweep_release(struct sweep *s)
 		sweep_row_free(s->row[i]);
 	free(s->row);
 	free(s->waiting);
-	free(s->ns);
+	free(s->sum_of);
 	for (size_t i = 0; s->sums_of && i < s->rows->len; i++)
 		free(s->sums_of[i].sum);
 	free(s->sums_of);

@@ -14,16 +14,13 @@
 
 #define SWEEP_INTERVALS (1 << 15)
 
-/* Time that one row lost to one culprit. */
-struct sweep_sum {
-	int64_t ns;
-	uint32_t culprit;        /* index into culprits.actor */
-};
-
-/* All sums of a row, in the order in which the row meets its culprits. */
+/* All sums of a row, in the order in which the row meets its culprits: indexes into sweep.culprits.actor. */
 struct row_sums {
-	struct sweep_sum *sum;
+	struct culprit_ns *sum;
 	size_t len, cap;
+	struct edge_interval first;      /* see struct gap_sum */
+	uint32_t culprit;                /* culprit of the latest interval, not counted yet ... */
+	int64_t start, end;              /* ... within the block; start > end: none */
 };
 
 struct lane_interval {
@@ -36,7 +33,7 @@ struct lane_interval {
  * 0. A block has one sum per culprit and thread, in the order of their first occurrence. So a long wait needs few
  * steps. */
 struct lane_level {
-	struct lane_sum { int64_t ns; int32_t host_thread; uint32_t culprit; } *sum;
+	struct lane_sum { struct culprit_ns taken; int32_t host_thread; } *sum;
 	size_t len, cap;
 	uint32_t *first;       /* by block: index of its first sum; one more entry for the end */
 	size_t blocks, block_cap;
@@ -48,6 +45,7 @@ struct lane_level {
 struct lane {
 	struct lane_interval *interval;
 	size_t len, cap;
+	bool mixed;            /* adjacent intervals have the same culprit: the lane has no blocks */
 	struct lane_level level[LANE_LEVELS];  /* only if rows lose time */
 };
 
@@ -61,8 +59,8 @@ struct sweep {
 	size_t sums;             /* number of sums of all rows */
 	struct target current; /* row that walks the slice */
 	uint32_t current_index;  /* its index in rows->row */
-	int64_t *ns;             /* by culprit: sums of the current row, ns */
-	size_t ns_len, ns_cap;
+	uint32_t *sum_of;        /* by culprit: index + 1 of its sum of the current row; 0: none */
+	size_t sum_of_len, sum_of_cap;
 	uint32_t *sum_at;        /* by culprit: index + 1 of its latest sum in the blocks of a lane; 0: none */
 	size_t sum_at_len, sum_at_cap;
 	size_t capacity;         /* capacity of all lanes in intervals: SWEEP_INTERVALS; tests use less, for short slices */
@@ -94,8 +92,8 @@ int sweep_end_slice(struct sweep *s, int64_t end);
 size_t lane_find(const struct lane *lane, size_t hint, int64_t t);
 /* Makes a row the current one until sweep_end_row(); index: its index in rows->row. */
 void sweep_begin_row(struct sweep *s, const struct target *row, uint32_t index);
-/* Adds time, > 0, to a sum of the current row. */
-void sweep_add(struct sweep *s, uint32_t culprit, int64_t ns);
+/* Adds [start, end] to a sum of the current row. */
+void sweep_add(struct sweep *s, uint32_t culprit, int64_t start, int64_t end);
 void sweep_end_row(struct sweep *s);
 /* Sweeps one slice. Returns 1 after the last slice, 0 if there are more, -1 on error. */
 int sweep_step(struct sweep *s);

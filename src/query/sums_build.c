@@ -11,7 +11,7 @@
 #include "query/window_gaps.h"
 
 #define SEGMENT_INTERVALS (1u << 20)
-#define READ_PER_SUM 6     /* minimum number of intervals that a block reads for each of its sums */
+#define READ_PER_SUM 10     /* minimum number of intervals that a block reads for each of its sums */
 
 struct sums_segment {
 	struct sweep sweep;

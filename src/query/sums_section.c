@@ -8,6 +8,7 @@
 
 #define TRAILER_BYTES 48
 #define RECORD_BYTES 24
+#define PLACE_BITS 14
 
 /* ---- Numbers ----------------------------------------------------------------------------------------------------- */
 
@@ -67,9 +68,43 @@ static uint64_t take_most(struct input_bytes *in, uint64_t max)
 	return in->bad ? 0 : x;
 }
 
+/* Returns the number of bits that places of intervals omit in a block of `ns`: 14 remain. */
+static unsigned place_shift(int64_t ns)
+{
+	const int bits = 64 - __builtin_clzll((uint64_t)ns | 1);
+	return bits > PLACE_BITS ? (unsigned)(bits - PLACE_BITS) : 0;
+}
+
+/* Returns the time of a culprit's intervals that do not touch an edge of the block of `ns`. */
+static int64_t inner_time(const struct gap_sum *s, const struct culprit_ns *c, int64_t ns)
+{
+	const int64_t first = s->first.ns && s->first.culprit == c->culprit ? s->first.ns : 0;
+	return c->ns - first - (s->last.ns && s->last.culprit == c->culprit && s->first.ns < ns ? s->last.ns : 0);
+}
+
 /* ---- Writing ----------------------------------------------------------------------------------------------------- */
 
-static void put_sum(struct sums_writer *w, const struct gap_sum *s, int64_t start)
+static void put_edge(struct sums_writer *w, const struct edge_interval *e)
+{
+	put(w, e->culprit);
+	put(w, (uint64_t)e->ns);
+}
+
+static void put_culprit(struct sums_writer *w, const struct gap_sum *s, uint32_t i, int64_t start, int64_t ns)
+{
+	const struct culprit_ns *c = &s->culprit[i];
+	const bool many = c->intervals > 1;
+	put(w, 2 * (uint64_t)(c->culprit - (i ? s->culprit[i - 1].culprit : 0)) + many);
+	put(w, (uint64_t)c->ns);
+	if (many) {
+		put(w, c->intervals);
+		put(w, (uint64_t)c->longest);
+	}
+	if (c->intervals)
+		put(w, (uint64_t)(c->longest_start - start) >> place_shift(ns));
+}
+
+static void put_sum(struct sums_writer *w, const struct gap_sum *s, int64_t start, int64_t ns)
 {
 	put(w, (uint64_t)s->head);
 	put(w, (uint64_t)s->tail);
@@ -78,24 +113,28 @@ static void put_sum(struct sums_writer *w, const struct gap_sum *s, int64_t star
 		put(w, (uint64_t)s->longest);
 		put(w, (uint64_t)(s->longest_start - start));
 	}
+	if (s->head)
+		put_edge(w, &s->first);
+	if (s->tail)
+		put_edge(w, &s->last);
 	put(w, s->culprits);
-	for (uint32_t i = 0, last = 0; i < s->culprits; last = s->culprit[i++].culprit) {
-		put(w, s->culprit[i].culprit - last);
-		put(w, (uint64_t)s->culprit[i].ns);
-	}
+	for (uint32_t i = 0; i < s->culprits; i++)
+		put_culprit(w, s, i, start, ns);
 	put(w, s->lengths);
 	for (uint32_t i = 0, last = 0; i < s->lengths; last = s->length[i++].bucket) {
-		put(w, s->length[i].bucket - last);
-		put(w, s->length[i].count);
+		const bool many = s->length[i].count > 1;
+		put(w, 2 * (s->length[i].bucket - last) + many);
+		if (many)
+			put(w, s->length[i].count);
 	}
 }
 
 /* Puts a row with the number of its bytes before them. */
-static void put_row(struct sums_writer *w, const struct gap_block_row *row, uint32_t last, int64_t start)
+static void put_row(struct sums_writer *w, const struct gap_block_row *row, uint32_t last, int64_t start, int64_t ns)
 {
 	put(w, row->row - last);
 	const size_t at = w->len;
-	put_sum(w, &row->sum, start);
+	put_sum(w, &row->sum, start, ns);
 	const size_t size = w->len - at;
 	put(w, size);
 	uint8_t number[10];
@@ -119,7 +158,7 @@ static int write_level(struct sums_writer *w, unsigned k, struct gap_block *bloc
 	const uint64_t offset = w->offset;
 	put(w, block->rows);
 	for (size_t i = 0; i < block->rows; i++)
-		put_row(w, &block->row[i], i ? block->row[i - 1].row : 0, block->start);
+		put_row(w, &block->row[i], i ? block->row[i - 1].row : 0, block->start, block->end - block->start + 1);
 	*ARRAY_PUSH(level->record, level->records, level->cap) = (struct block_record){ block->start, offset, w->len };
 	if (flush(w, err))
 		return -1;
@@ -279,10 +318,37 @@ int64_t sums_block_start(const struct sums_section *s, size_t i)
 	return i < s->level[0].records ? (int64_t)fixed(s->level[0].record + RECORD_BYTES * i, 8) : history_end(s->h) + 1;
 }
 
+/* Reads the interval at an edge with a gap of `ns`. */
+static struct edge_interval take_edge(struct input_bytes *in, const struct sums_section *s, int64_t ns)
+{
+	struct edge_interval e = { 0 };
+	if (ns) {
+		e.culprit = (uint32_t)take_most(in, s->culprits);
+		e.ns = (int64_t)take_most(in, (uint64_t)ns);
+	}
+	return e;
+}
+
+/* Reads the intervals of a culprit of `out`, in a block of `ns`. */
+static void take_intervals(struct input_bytes *in, const struct gap_sum *out, struct culprit_ns *c, bool many,
+                           int64_t start, int64_t ns)
+{
+	const int64_t inner = inner_time(out, c, ns);
+	in->bad = in->bad || inner < 0;
+	c->intervals = inner > 0;
+	c->longest = inner;
+	if (many) {
+		c->intervals = (uint32_t)take_most(in, UINT32_MAX);
+		c->longest = (int64_t)take_most(in, (uint64_t)inner);
+	}
+	if (c->intervals)
+		c->longest_start = start + (int64_t)(take_most(in, (uint64_t)ns >> place_shift(ns)) << place_shift(ns));
+}
+
 /* Reads the sums of a row in a block of `ns`. */
 static void take_sum(struct input_bytes *in, const struct sums_section *s, int64_t start, int64_t ns, struct gap_sum *out)
 {
-	uint64_t rest = (uint64_t)ns, gaps = 0, number = 0;
+	uint64_t rest = (uint64_t)ns, gaps = 0, number = 0, delta;
 	out->head = (int64_t)take_most(in, rest);
 	out->tail = (int64_t)take_most(in, rest);
 	out->gaps = take_most(in, rest);
@@ -290,19 +356,24 @@ static void take_sum(struct input_bytes *in, const struct sums_section *s, int64
 		out->longest = (int64_t)take_most(in, rest);
 		out->longest_start = start + (int64_t)take_most(in, rest);
 	}
+	out->first = take_edge(in, s, out->head);
+	out->last = take_edge(in, s, out->tail);
 	out->culprits = (uint32_t)take_most(in, s->culprits);
 	out->culprit = mem_new(out->culprits, sizeof *out->culprit);
 	for (uint32_t i = 0; i < out->culprits && !in->bad; i++) {
-		number += take_most(in, s->culprits - 1 - number);
-		out->culprit[i] = (struct culprit_ns){ (uint32_t)number, (int64_t)take_most(in, rest) };
+		delta = take_most(in, 2 * (s->culprits - 1 - number) + 1);
+		number += delta / 2;
+		out->culprit[i] = (struct culprit_ns){ .culprit = (uint32_t)number, .ns = (int64_t)take_most(in, rest) };
 		rest -= (uint64_t)out->culprit[i].ns;
+		take_intervals(in, out, &out->culprit[i], delta % 2, start, ns);
 	}
 	out->lengths = (uint32_t)take_most(in, LENGTH_BUCKETS);
 	out->length = mem_new(out->lengths, sizeof *out->length);
 	number = 0;
 	for (uint32_t i = 0; i < out->lengths && !in->bad; i++) {
-		number += take_most(in, LENGTH_BUCKETS - 1 - number);
-		out->length[i] = (struct length_count){ (uint32_t)number, (uint32_t)take_most(in, UINT32_MAX) };
+		delta = take_most(in, 2 * (LENGTH_BUCKETS - 1 - number) + 1);
+		number += delta / 2;
+		out->length[i] = (struct length_count){ (uint32_t)number, delta % 2 ? (uint32_t)take_most(in, UINT32_MAX) : 1 };
 		gaps += out->length[i].count;
 	}
 	in->bad = in->bad || gaps != out->gaps;
@@ -318,6 +389,7 @@ static bool read_block(const struct sums_section *s, unsigned k, size_t i, const
 	const uint64_t n = take(&in);
 	uint64_t number = 0;
 	*out = (struct gap_block){ .start = start, .end = end };
+	out->precision = (INT64_C(1) << place_shift(end - start + 1)) - 1;
 	for (uint64_t block_row = 0; block_row < n && rows && !in.bad; block_row++) {
 		number += take_most(&in, UINT32_MAX - number);
 		const uint64_t bytes = take_most(&in, (uint64_t)(in.end - in.p));

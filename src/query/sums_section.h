@@ -4,8 +4,11 @@
  * last level has one block. Numbers are varints (7 bits a byte, the lowest first) unless noted:
  *
  *   blocks      number of rows; by row: difference to the previous row's number, bytes of its sums; head, tail, gaps; with
- *               gaps: longest, its start - block's start; number of culprits; by culprit: difference to the previous
- *               number, ns; number of buckets; by bucket: difference to the previous number, count
+ *               gaps: longest, its start - block's start; with head: culprit and ns of the first interval; with tail: those
+ *               of the last one; number of culprits; by culprit: 2 * difference to the previous number + many, ns; if
+ *               many (more than one interval): intervals, longest; with intervals: (start of the longest - block's start)
+ *               >> place_shift(); number of buckets; by bucket: 2 * difference to the previous number + (count > 1); if
+ *               that is set: count
  *   culprits    by culprit: kind, reason, machine + 1, tid + 1, bytes of the name, name
  *   directory   by level: number of blocks (u64); then by level and block: start (i64), offset (u64), bytes (u64)
  *   trailer     SUMS_MAGIC (u32), SUMS_RULES (u32), levels (u32), culprits (u32), begin and end of the window (i64),
@@ -19,7 +22,7 @@
 
 /* Version of the rules that find culprits (resolver.c). Raise it when they change: sums by other rules are computed
  * anew. */
-#define SUMS_RULES 1u
+#define SUMS_RULES 2u
 #define SUMS_MAGIC 0x6d757367u
 #define SUMS_FAN_OUT 8
 #define SUMS_LEVELS 12

@@ -131,6 +131,8 @@ void culprits_renumber(const struct sweep *sweep, struct gap_block *block, struc
 			}
 			s->culprit[k].culprit = *to - 1;
 		}
+		s->first.culprit = s->first.ns ? number[s->first.culprit] - 1 : 0;
+		s->last.culprit = s->last.ns ? number[s->last.culprit] - 1 : 0;
 		gap_sum_sort_culprits(s);
 	}
 	free(number);
