@@ -23,7 +23,8 @@ int64_t process_at(const struct catalog *catalog, uint32_t thread, int64_t t)
 {
 	struct interval iv;
 	const uint32_t attr = catalog->thread[thread].pid;
-	if (attr == HISTORY_NONE || history_stab(catalog->h, attr, t, &iv, NULL) < 0 || iv.value == HISTORY_NULL)
+	if (attr == HISTORY_NONE || history_stab(catalog->h, attr, t, &iv, NULL) < 0 ||
+	    (iv.value == HISTORY_NULL && attribute_last_value(catalog, attr, &iv.value, NULL) < 0) || iv.value == HISTORY_NULL)
 		return -1;
 	return iv.value;
 }

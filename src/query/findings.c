@@ -1,8 +1,8 @@
 /* Findings as a query in steps. The rules are in doc/findings.md.
  *
- * 1. The demands of all rows select victims, and a few threads that slept.
+ * 1. The sums of all gaps by culprit. The demands of all rows select victims, and a few threads that slept.
  * 2. The VM exits of the VM with the largest share of VMM time.
- * 3. The gaps of the victims show causes: all that can be the worst one, and a few others.
+ * 3. The culprits of the victims are causes: of all victims that can be the worst one, and of a few others.
  * 4. The critical paths of the threads that slept show culprits that delayed a thread for which they waited.
  * 5. Lock waits show culprits that delayed the holders.
  *
@@ -13,9 +13,10 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/number.h"
 #include "query/stepped_query.h"
 
-#define VICTIMS_WALKED 3       /* victims of one tier whose gaps are read although they cannot be the worst one ... */
+#define VICTIMS_CONCLUDED 3    /* victims of one tier that have findings although they cannot be the worst one ... */
 #define VICTIM_SHARE 0.25      /* ... if they lost at least this share of the worst one's loss */
 /* In a longer history, the paths cover the first part of the window with so many intervals. */
 #define PATH_INTERVALS_MAX 4000000.0
@@ -26,67 +27,57 @@ const char *const finding_kind_name[FINDING_KIND_COUNT] = {
 #undef FINDING_NAME
 };
 
-/* ---- 3. Gaps of a victim -------------------------------------------------------------------------------------------- */
-
-static int actor_add(void *arg, const struct resolution *p, int64_t start, int64_t end)
+/* Steps the query of this phase. Returns 1 at its end, 0 if the budget is spent, -1 on error. */
+static int step_sub(struct findings_query *v, const struct budget *budget, struct error *err)
 {
-	struct findings_query *v = arg;
-	const uint32_t id = actors_put(&v->actors, &p->actor);
-	while (v->taken_len <= id)
-		*ARRAY_PUSH(v->taken, v->taken_len, v->taken_cap) = (struct actor_loss){ .longest.end = -1 };
-	struct actor_loss *t = &v->taken[id];
-	const bool continues = t->intervals && t->run.end + 1 == start && t->run.row.index == v->rows.row[v->row].target.index;
-	t->ns += end - start + 1;
-	t->intervals += !continues;
-	if (!continues)
-		t->run = (struct cause_interval){ .row = v->rows.row[v->row].target, .actor = p->actor, .start = start };
-	t->run.end = end;
-	if (t->run.end - t->run.start > t->longest.end - t->longest.start || t->intervals == 1)
-		t->longest = t->run;
-	return 0;
+	return query_step_until(v->sub, budget->until, err);
 }
 
-static void end_victim(struct findings_query *v, const struct victim *victim)
+/* ---- 3. Gaps of a victim -------------------------------------------------------------------------------------------- */
+
+/* Adds the time of a row's culprits to that of the victim; loss: by index of v->sums.actor. */
+static void add_row(const struct findings_query *v, const struct culprit_sums_row *row, struct actor_loss *loss)
+{
+	for (size_t i = 0; i < row->culprits; i++) {
+		const struct culprit_ns *taken = &row->culprit[i];
+		struct actor_loss *l = &loss[taken->culprit];
+		l->ns += taken->ns;
+		l->intervals += taken->intervals;
+		if (taken->longest <= l->longest.end - l->longest.start)
+			continue;
+		const struct actor *actor = &v->sums.actor[taken->culprit];
+		l->longest = (struct cause_interval){ .row = row->target, .actor = *actor, .name = v->sums.name[actor->name],
+			.start = taken->longest_start, .end = taken->longest_start + taken->longest - 1 };
+	}
+}
+
+static void conclude_victim(struct findings_query *v, const struct victim *victim)
 {
 	struct cause_list causes = { .catalog = v->q.catalog, .victim = victim->target };
-	for (size_t i = 0; i < v->taken_len; i++) {
-		v->taken[i].longest.name = strtab_get(&v->r.names, v->taken[i].longest.actor.name);
-		causes_add(&causes, &v->taken[i].longest, v->taken[i].ns, v->taken[i].intervals);
+	struct actor_loss *loss = mem_new(v->sums.actors, sizeof *loss);
+	struct gap_rows rows;
+	for (size_t i = 0; i < v->sums.actors; i++)
+		loss[i].longest.end = -1;
+	gap_rows_list(&rows, v->q.catalog, &victim->target);
+	for (size_t i = 0; i < rows.len; i++) {
+		const struct culprit_sums_row *row = culprit_sums_row_of(&v->sums, v->q.catalog, &rows.row[i].target);
+		if (row)
+			add_row(v, row, loss);
 	}
+	for (size_t i = 0; i < v->sums.actors; i++)
+		if (loss[i].ns)
+			causes_add(&causes, &loss[i].longest, loss[i].ns, loss[i].intervals);
 	causes_sort(&causes);
 	findings_conclude(v, victim, &causes);
 	causes_release(&causes);
-	actors_release(&v->actors);
-	gap_rows_release(&v->rows);
-	v->row = v->taken_len = 0;
+	gap_rows_release(&rows);
+	free(loss);
 }
 
-/* Walks the gaps of all rows of a victim. Returns 1 at the end, 0 if the budget is spent, -1 on error. */
-static int walk_victim(struct findings_query *v, const struct victim *victim, struct budget *budget, struct error *err)
+/* Returns true if the victim's culprits count: it may be the worst one of its tier, or is worth a finding. */
+static bool is_worth_a_finding(const struct findings_query *v, const struct victim *c)
 {
-	v->r.err = err;
-	if (!v->rows.row)
-		gap_rows_list(&v->rows, v->q.catalog, &victim->target);
-	while (v->row < v->rows.len) {
-		const struct target *row = &v->rows.row[v->row].target;
-		struct gap gap = { .target = *row };
-		const int rc = v->walking ? gap_walk_next(&v->walk, &gap, err)
-		                          : gap_walk_start(&v->walk, v->q.catalog, row, v->q.from, v->q.to, err);
-		if (rc < 0 || (rc && v->walking && resolve_walk(&v->r, row, gap.start, gap.end, actor_add, v) < 0))
-			return -1;
-		v->walking = rc > 0;
-		v->row += rc == 0;
-		if (budget_spent(budget))
-			return 0;
-	}
-	end_victim(v, victim);
-	return 1;
-}
-
-/* Returns true if the gaps of the next victim must be read: it may be the worst one of its tier, or is worth a finding. */
-static bool is_worth_a_walk(const struct findings_query *v, const struct victim *c)
-{
-	const bool is_enough = v->walked[c->tier] >= VICTIMS_WALKED;
+	const bool is_enough = v->concluded[c->tier] >= VICTIMS_CONCLUDED;
 	const uint32_t machine = target_machine(v->q.catalog, &c->target);
 	if ((c->tier == TIER_LAST && v->entries) || (c->tier == TIER_THREADS && is_enough && v->best[TIER_GUESTS]))
 		return false;
@@ -95,18 +86,27 @@ static bool is_worth_a_walk(const struct findings_query *v, const struct victim 
 	return bound > best || bound >= (is_enough ? SIMILAR_SHARE : VICTIM_SHARE) * best;
 }
 
-static int walk_victims(struct findings_query *v, struct budget *budget, struct error *err)
+static void conclude_victims(struct findings_query *v)
 {
-	for (; v->at < v->victims; v->at++) {
-		const struct victim *c = &v->victim[v->at];
-		if (!v->rows.row && !is_worth_a_walk(v, c))
-			continue;
-		const int rc = walk_victim(v, c, budget, err);
-		if (rc <= 0)
-			return rc;
-		v->walked[c->tier]++;
-	}
-	v->at = 0;
+	for (size_t i = 0; i < v->victims; i++)
+		if (is_worth_a_finding(v, &v->victim[i])) {
+			conclude_victim(v, &v->victim[i]);
+			v->concluded[v->victim[i].tier]++;
+		}
+}
+
+/* ---- 1. Sums of all gaps -------------------------------------------------------------------------------------------- */
+
+static int walk_sums(struct findings_query *v, const struct budget *budget, struct error *err)
+{
+	if (!v->sub)
+		v->sub = culprit_sums_open(v->q.catalog, v->has_target ? &v->target : NULL, v->q.from, v->q.to);
+	const int rc = step_sub(v, budget, err);
+	if (rc <= 0)
+		return rc;
+	culprit_sums_take(v->sub, &v->sums);
+	query_close(v->sub);
+	v->sub = NULL;
 	return 1;
 }
 
@@ -173,12 +173,6 @@ static int walk_exits(struct findings_query *v, struct budget *budget, struct er
 }
 
 /* ---- 4. Critical paths ---------------------------------------------------------------------------------------------- */
-
-/* Steps the query of this phase. Returns 1 at its end, 0 if the budget is spent, -1 on error. */
-static int step_sub(struct findings_query *v, const struct budget *budget, struct error *err)
-{
-	return query_step_until(v->sub, budget->until, err);
-}
 
 /* Returns the end of the window of the paths. */
 static int64_t path_window_end(const struct findings_query *v)
@@ -268,17 +262,71 @@ static int walk_locks(struct findings_query *v, const struct budget *budget, str
 	return 1;
 }
 
+/* ---- Moments -------------------------------------------------------------------------------------------------------- */
+
+/* Searches the longest interval of a culprit near the place that the sums give. */
+struct interval_search {
+	const struct findings_query *v;
+	struct moment *moment;
+	const char *name;        /* raw name of the culprit */
+	struct resolution last;
+	int64_t start;           /* start of the current interval of `last` ... */
+	int64_t end;             /* ... and its end so far; < start: none */
+};
+
+static int compare_interval(void *arg, const struct resolution *p, int64_t start, int64_t end)
+{
+	struct interval_search *s = arg;
+	struct moment *m = s->moment;
+	if (s->end + 1 != start || !actor_same(&s->last.actor, &p->actor))
+		s->start = start;
+	s->last = *p;
+	s->end = end;
+	const struct actor *a = &p->actor, *b = &m->culprit;
+	if (end - s->start != m->end - m->start || a->kind != b->kind || a->machine != b->machine || a->tid != b->tid ||
+	    a->reason != b->reason || strcmp(strtab_get(&s->v->r.names, a->name), s->name) != 0)
+		return 0;
+	m->end = end;
+	m->start = s->start;
+	return 1;
+}
+
+/* Sets the exact time of a moment. */
+static int place_moment(struct findings_query *v, struct finding *f, struct error *err)
+{
+	const int64_t last = f->moment.end + v->sums.precision;
+	struct interval_search s = { .v = v, .moment = &f->moment, .start = 0, .end = INT64_MIN };
+	struct gap_walk walk;
+	struct gap gap;
+	if (f->kind == FINDING_CHAIN || f->moment.end < f->moment.start || v->sums.precision == 0)
+		return 0;
+	s.name = f->moment.culprit.name < v->sums.names ? v->sums.name[f->moment.culprit.name] : "";
+	int rc = gap_walk_start(&walk, v->q.catalog, &f->moment.target, f->moment.start, min64(last, v->q.to), err);
+	while (rc > 0 && (rc = gap_walk_next(&walk, &gap, err)) > 0) {
+		const int found = resolve_walk(&v->r, &f->moment.target, gap.start, gap.end, compare_interval, &s);
+		if (found) {
+			rc = found < 0 ? -1 : 0;
+			break;
+		}
+	}
+	finding_set_command(f, v->q.catalog);
+	return rc;
+}
+
 /* ---- The query ------------------------------------------------------------------------------------------------------ */
 
 static int run_phase(struct findings_query *v, struct budget *budget, struct error *err)
 {
 	switch (v->phase) {
+	case PHASE_SUMS:
+		return walk_sums(v, budget, err);
 	case PHASE_CHOOSE:
 		return findings_choose(v, err) < 0 ? -1 : 1;
 	case PHASE_EXITS:
 		return walk_exits(v, budget, err);
 	case PHASE_VICTIMS:
-		return walk_victims(v, budget, err);
+		conclude_victims(v);
+		return 1;
 	case PHASE_CHAINS:
 		return walk_chains(v, budget, err);
 	case PHASE_LOCKS:
@@ -306,7 +354,13 @@ static int findings_walk(struct query *q, size_t i, struct budget *budget, struc
 
 static int findings_join(struct query *q, struct error *err)
 {
-	return findings_rank((struct findings_query *)q, err) < 0 ? -1 : 1;
+	struct findings_query *v = (struct findings_query *)q;
+	if (findings_rank(v, err) < 0)
+		return -1;
+	for (size_t i = 0; i < v->answer.len; i++)
+		if (place_moment(v, &v->answer.item[i], err) < 0)
+			return -1;
+	return 1;
 }
 
 static void findings_close(struct query *q)
@@ -316,11 +370,10 @@ static void findings_close(struct query *q)
 	if (v->open)
 		resolver_release(&v->r);
 	gap_rows_release(&v->rows);
-	actors_release(&v->actors);
+	culprit_sums_release(&v->sums);
 	findings_release(&v->answer);
 	free(v->victim);
 	free(v->entry);
-	free(v->taken);
 	free(v->others);
 	free(v->dark);
 }

@@ -71,26 +71,22 @@ bool findings_take_last(const struct catalog *catalog, uint32_t machine)
 	return is_control || (m->kind != MACHINE_VM && has_guests && !catalog_is_alone(catalog));
 }
 
-/* Checks the floor. Returns 1 if the target wanted enough time, or waited long enough once. */
-static int is_above_floor(const struct findings_query *v, const struct target *target, const struct demand *d,
-                          struct error *err)
+/* Returns true if the target wanted enough time, or waited long enough once. */
+static bool is_above_floor(const struct findings_query *v, const struct target *target, const struct demand *d)
 {
-	struct gap_walk walk;
-	struct gap gap = { .start = 0 };
 	struct gap_rows rows;
-	int rc = 0;
+	bool is_long = false;
 	if ((double)demand_wanted(d) >= WANTED_MIN * window_ns(v))
-		return 1;
+		return true;
 	if (d->lost < WAIT_MIN)
-		return 0;
+		return false;
 	gap_rows_list(&rows, v->q.catalog, target);
-	for (size_t i = 0; i < rows.len && rc == 0; i++) {
-		rc = gap_walk_start(&walk, v->q.catalog, &rows.row[i].target, v->q.from, v->q.to, err);
-		while (rc > 0 && (rc = gap_walk_next(&walk, &gap, err)) > 0 && gap.end - gap.start + 1 < WAIT_MIN)
-			;
+	for (size_t i = 0; i < rows.len && !is_long; i++) {
+		const struct culprit_sums_row *row = culprit_sums_row_of(&v->sums, v->q.catalog, &rows.row[i].target);
+		is_long = row && row->longest >= WAIT_MIN;
 	}
 	gap_rows_release(&rows);
-	return rc;
+	return is_long;
 }
 
 static void add_victim(struct findings_query *v, const struct target *target, const struct demand *d, enum victim_tier tier)
@@ -99,23 +95,18 @@ static void add_victim(struct findings_query *v, const struct target *target, co
 }
 
 /* Considers a target with this demand as a victim. */
-static int consider(struct findings_query *v, const struct target *target, const struct demand *d, enum victim_tier tier,
-                    struct error *err)
+static void consider(struct findings_query *v, const struct target *target, const struct demand *d, enum victim_tier tier)
 {
 	const double share = share_of(d->lost, demand_wanted(d));
 	const bool may_be_event = target->kind == TARGET_MACHINE && d->lost - d->vmm_ns >= EVENT_BOUND;
-	if (share <= v->worst_share && share <= FINDING_LIMIT && !may_be_event)
-		return 0;
-	const int rc = is_above_floor(v, target, d, err);
-	if (rc <= 0)
-		return rc;
+	if ((share <= v->worst_share && share <= FINDING_LIMIT && !may_be_event) || !is_above_floor(v, target, d))
+		return;
 	if (share > v->worst_share && tier != TIER_LAST) {
 		v->worst_share = share;
 		v->worst = *target;
 	}
 	if (share > FINDING_LIMIT || may_be_event)
 		add_victim(v, target, d, tier);
-	return 0;
 }
 
 /* A VM is the victim; if it lost little, but one of its vCPUs much, that vCPU. */
@@ -145,8 +136,10 @@ static int choose_vm(struct findings_query *v, uint32_t machine, struct error *e
 	    share_of(all.vmm_ns, demand_wanted(&all)) > share_of(v->vmm.demand.vmm_ns, demand_wanted(&v->vmm.demand)))
 		v->vmm = (struct victim){ vm, all, tier, 0 };
 	if (worst_share > FINDING_LIMIT && share_of(all.lost - all.vmm_ns, demand_wanted(&all)) <= FINDING_LIMIT)
-		return consider(v, &worst, &worst_demand, tier, err);
-	return consider(v, &vm, &all, tier, err);
+		consider(v, &worst, &worst_demand, tier);
+	else
+		consider(v, &vm, &all, tier);
+	return 0;
 }
 
 /* Inserts a delayed thread that slept, sorted by lost time. */
@@ -160,15 +153,15 @@ static void add_sleeper(struct findings_query *v, const struct victim *c)
 		v->sleeper[i] = *c;
 }
 
-static int choose_thread(struct findings_query *v, const struct victim *c, struct error *err)
+static void choose_thread(struct findings_query *v, const struct victim *c)
 {
 	const struct demand *d = &c->demand;
 	if (d->lost == 0 || thread_is_recorder(v->q.catalog, c->target.index))
-		return 0;
+		return;
 	if (c->tier != TIER_LAST && (double)d->alive >= SLEEPER_LIFE * window_ns(v) &&
 	    (double)demand_wanted(d) >= WANTED_MIN * window_ns(v) && share_of(d->slept, d->alive) > SLEEPER_SHARE)
 		add_sleeper(v, c);
-	return consider(v, &c->target, d, c->tier, err);
+	consider(v, &c->target, d, c->tier);
 }
 
 /* The threads of a machine, and the machine if it is a group. A group that lost most time in its recorders is no victim. */
@@ -194,9 +187,9 @@ static int choose_threads(struct findings_query *v, uint32_t machine, struct err
 		n++;
 	}
 	if (rc == 0 && m->kind == MACHINE_CONTAINER && !is_last && recorders <= all.lost / 2)
-		rc = consider(v, &(struct target){ TARGET_MACHINE, machine }, &all, TIER_THREADS, err);
+		consider(v, &(struct target){ TARGET_MACHINE, machine }, &all, TIER_THREADS);
 	for (size_t i = 0; i < n && rc == 0; i++)
-		rc = choose_thread(v, &thread[i], err);
+		choose_thread(v, &thread[i]);
 	free(thread);
 	return rc;
 }

@@ -14,6 +14,13 @@
  * control domain of Xen. */
 enum victim_tier { TIER_GUESTS, TIER_THREADS, TIER_LAST, TIERS };
 
+/* Time that an actor took from a victim. */
+struct actor_loss {
+	int64_t ns;
+	uint64_t intervals;
+	struct cause_interval longest;  /* see culprit_sums.precision */
+};
+
 struct victim {
 	struct target target;
 	struct demand demand;
@@ -21,7 +28,7 @@ struct victim {
 	int64_t bound;               /* upper bound of the time that others took, ns */
 };
 
-enum findings_phase { PHASE_CHOOSE, PHASE_EXITS, PHASE_VICTIMS, PHASE_CHAINS, PHASE_LOCKS, PHASE_END };
+enum findings_phase { PHASE_SUMS, PHASE_CHOOSE, PHASE_EXITS, PHASE_VICTIMS, PHASE_CHAINS, PHASE_LOCKS, PHASE_END };
 
 struct findings_query {
 	struct query q;
@@ -30,25 +37,18 @@ struct findings_query {
 	enum findings_phase phase;
 	struct resolver r;
 	bool open;
+	struct culprit_sums sums;    /* of the gaps of all candidates */
 	struct victim *victim;       /* by tier, largest bound first */
 	size_t victims, victims_cap, at;
-	unsigned walked[TIERS];      /* victims whose gaps were read */
+	unsigned concluded[TIERS];   /* victims with findings */
 	int64_t best[TIERS];         /* largest loss to others so far, ns */
 	bool *dark;                  /* by machine: its trace has no scheduler event */
 	int64_t *others;             /* by machine: what others took from a group, ns; -1: not read, or no group */
-	/* Gaps of the current victim: */
-	struct gap_rows rows;
+	struct victim vmm;           /* VM with the largest share of VMM time ... */
+	struct gap_rows rows;        /* ... its vCPUs, and the exits of the current one */
 	size_t row;
 	bool walking;
 	struct gap_walk walk;
-	struct actors actors;        /* their culprits */
-	struct actor_loss {               /* by number of the actor */
-		int64_t ns;
-		uint64_t intervals;
-		struct cause_interval run, longest;  /* the latest interval, the longest one */
-	} *taken;
-	size_t taken_len, taken_cap;
-	struct victim vmm;           /* VM with the largest share of VMM time */
 	struct cause_interval exit;  /* its longest exit; end < start: none */
 	uint64_t exits;
 	struct victim sleeper[SLEEPERS];  /* threads that were delayed and slept, largest loss first */

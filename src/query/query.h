@@ -792,6 +792,9 @@ void culprit_sums_take(struct query *q, struct culprit_sums *out);
 /* Runs the query until the answer is ready. */
 int culprit_sums_of(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to,
                     struct culprit_sums *out, struct error *err);
+/* Returns the row of a vCPU or thread; NULL: it has no gaps. */
+const struct culprit_sums_row *culprit_sums_row_of(const struct culprit_sums *s, const struct catalog *catalog,
+                                                   const struct target *target);
 void culprit_sums_release(struct culprit_sums *s);
 
 /* ---- Culprits waiting -------------------------------------------------------------------------------- */
@@ -1068,8 +1071,8 @@ static inline bool finding_is_healthy(const struct finding *f)
 	return f->kind == FINDING_HEALTHY;
 }
 
-/* Starts the query for the findings on [from, to]; target NULL: on all machines. Cost: the demands of all rows, the gaps
- * of the most delayed targets, and the critical paths of a few delayed threads. */
+/* Starts the query for the findings on [from, to]; target NULL: on all machines. Cost: the demands of all rows and
+ * the sums of their gaps, the exits of one VM, and the critical paths of a few delayed threads. */
 struct query *findings_open(const struct catalog *catalog, const struct target *target, int64_t from, int64_t to);
 void findings_take(struct query *q, struct findings *out);
 /* Runs the query until the answer is ready. */
