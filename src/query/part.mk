@@ -38,7 +38,7 @@ src_libquery_a_SOURCES = \
 	src/query/steal_matrix.c \
 	src/query/summary.c \
 	src/query/summary_sort.c \
-	src/query/steal_sweep.c src/query/steal_sweep.h \
+	src/query/steal_sweep.c src/query/sweep_lanes.c src/query/steal_sweep.h \
 	src/query/culprit_sums.c src/query/gap_sums.c src/query/gap_sums.h src/query/sums_section.c src/query/sums_section.h src/query/sums_build.c \
 	src/query/window_gaps.c src/query/window_gaps.h \
 	src/query/thread_groups.c src/query/thread_set.c src/query/thread_groups.h \

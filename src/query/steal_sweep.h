@@ -88,6 +88,13 @@ void sweep_init(struct sweep *s, const struct catalog *catalog, const struct gap
 int sweep_begin_slice(struct sweep *s, bool fill, int64_t *end);
 /* Ends the slice. Returns 1 after the last one. */
 int sweep_end_slice(struct sweep *s, int64_t end);
+/* Returns the number of a culprit. */
+uint32_t sweep_put_culprit(struct sweep *s, const struct actor *actor);
+/* Fills the lanes with the culprits of each pCPU within [from, to]. Returns 1 = done, 0 = too many intervals, -1 =
+ * error. */
+int sweep_fill_lanes(struct sweep *s, int64_t from, int64_t to);
+/* Computes the sums of complete blocks of a lane. */
+void lane_add_levels(struct sweep *s, struct lane *lane);
 /* Returns the interval of the lane that contains t, likely soon after the hint (SIZE_MAX: none). */
 size_t lane_find(const struct lane *lane, size_t hint, int64_t t);
 /* Makes a row the current one until sweep_end_row(); index: its index in rows->row. */
