@@ -61,18 +61,22 @@ static void add_pairs(struct pair_list *l, int n, int64_t clock, int64_t noise, 
 	}
 }
 
-/* A fit rejects the outliers and finds the steps between them. */
-static void test_steps_and_outliers(void **state)
+/* There are no more conflicts than pairs rejected by a fit and starts of segments. */
+static void test_conflicts(void **state)
 {
 	(void)state;
 	struct pair_list l = { 0 };
 	struct clock_map clock;
 	uint64_t r = 1;
+	assert_int_equal(fit_conflicts(&l), 0);
 	add_pairs(&l, 200, 0, 8000, &r);
+	assert_int_equal(fit_conflicts(&l), 0);
 	add_pairs(&l, 200, 300000000, 8000, &r);
 	add_pairs(&l, 200, 0, 8000, &r);
+	assert_int_equal(fit_conflicts(&l), 2);  /* the conflicts are at the step */
 	l.pair[100].y -= 300000;
 	l.pair[151].y += 300000;
+	assert_int_equal(fit_conflicts(&l), 4);
 	fit_pairs(&l, 0, &clock);
 	assert_int_equal(clock.segments, 3);
 	size_t rejected = 0;
@@ -80,6 +84,8 @@ static void test_steps_and_outliers(void **state)
 		rejected += l.pair[i].rejected != PAIR_GOOD;
 	assert_int_equal(rejected, 2);
 	clock_map_release(&clock);
+	add_pairs(&l, 600, 0, 100000000, &r);
+	assert_in_range(fit_conflicts(&l), 4 + 120, 4 + 300);
 	pairs_release(&l);
 }
 
@@ -343,7 +349,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_fft), cmocka_unit_test(test_stream_matching), cmocka_unit_test(test_stream_matching_bounded),
-		cmocka_unit_test(test_uid), cmocka_unit_test(test_owners), cmocka_unit_test(test_steps_and_outliers),
+		cmocka_unit_test(test_uid), cmocka_unit_test(test_owners), cmocka_unit_test(test_conflicts),
 		cmocka_unit_test(test_outlier_first), cmocka_unit_test(test_drift_change), cmocka_unit_test(test_changing),
 		cmocka_unit_test(test_tsc),
 	};

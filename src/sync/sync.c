@@ -137,7 +137,7 @@ static void thin_sync_events(struct sync_context *r)
 		key_bits = bits < key_bits ? bits : key_bits;
 	}
 	for (size_t g = 0; g < r->guests && r->hypervisors > 0; g++)
-		sync_event_set_thin(&r->guest[g].sync_events, key_bits);
+		guest_view_thin(&r->guest[g], key_bits);
 }
 
 static int load_machines(struct sync_context *r)

@@ -9,6 +9,9 @@
 #include "sync/search/step_placement.h"
 #include "sync/search/step_check.h"
 
+/* Samples of a guest's sync events: number of events, and number of contradictions tolerated as chance. */
+static const struct event_sample { size_t sync_events, chance; } sample_spec[SAMPLES] = { { 32, 2 }, { 128, 0 } };
+
 int guest_view_load(struct guest_view *g, struct error *err)
 {
 	struct trace_cursor *c = trace_cursor_open(g->trace, KIND(EV_SYNC), -1, err);
@@ -23,9 +26,18 @@ int guest_view_load(struct guest_view *g, struct error *err)
 	return status;
 }
 
+void guest_view_thin(struct guest_view *g, unsigned key_bits)
+{
+	sync_event_set_thin(&g->sync_events, key_bits);
+	for (size_t i = 0; i < SAMPLES; i++)
+		sync_event_set_sample(&g->sync_events, g->begin, g->end, sample_spec[i].sync_events, &g->sample[i]);
+}
+
 void guest_view_forget(struct guest_view *g)
 {
 	sync_event_set_release(&g->sync_events);
+	for (size_t i = 0; i < SAMPLES; i++)
+		sync_event_set_release(&g->sample[i]);
 	activity_release(&g->activity);
 	g->has_activity = false;
 }
@@ -160,8 +172,9 @@ static double outlier_share_of(const struct match *m)
 	return (double)against / (double)m->events.len;
 }
 
-static int fit_events(const struct host_timeline *host, const struct guest_view *guest, bool is_vm, struct match *m,
-                      struct error *err)
+/* Fits *m to its pairs. doubtful: the VM is one of many; the match is postponed if its pairs do not agree. */
+static int fit_events(const struct host_timeline *host, const struct guest_view *guest, bool is_vm, bool doubtful,
+                      struct match *m, struct error *err)
 {
 	struct pair_list *pairs = &m->events;
 	pairs_count_unmatched(&guest->sync_events, &host->sync_events, is_vm ? &m->view.owners : NULL, pairs);
@@ -175,6 +188,12 @@ static int fit_events(const struct host_timeline *host, const struct guest_view 
 		m->candidate.inliers += !pairs->pair[i].rejected;
 	if (pairs->len > 0)
 		m->outlier_share = outlier_share_of(m);
+	m->postponed = doubtful && m->candidate.clock.segments > 0 && !match_agrees(m);
+	if (m->postponed) {
+		m->candidate.inliers = m->candidate.pairs - (pairs->len - m->candidate.inliers);
+		clock_map_release(&m->candidate.clock);
+		return 0;
+	}
 	if (is_vm)
 		number_by_pairs(&m->view, pairs);
 	fit_widen_bounds(pairs, &m->candidate.clock);
@@ -182,13 +201,63 @@ static int fit_events(const struct host_timeline *host, const struct guest_view 
 	return 0;
 }
 
+static void match_pairs(const struct host_timeline *host, const struct vm_candidate *vm, const struct guest_view *guest,
+                        struct match *m)
+{
+	pairs_match(&guest->sync_events, &host->sync_events, vm ? &vm->owners : NULL, &m->events);
+	m->candidate.pairs = m->events.len;
+}
+
+int match_fit(const struct host_timeline *host, const struct guest_view *guest, struct match *m, struct error *err)
+{
+	match_pairs(host, &m->view, guest, m);
+	m->outlier_share = 0;
+	return fit_events(host, guest, true, false, m, err);
+}
+
+/* Postpones a match with pairs that conflict throughout, without a fit. Sets a lower bound of the outlier share that a
+ * fit would yield: each conflict is a contradiction, except at the ends of supported segments. part: share of all pairs
+ * that the list contains; chance: contradictions that do not count. */
+static bool postpone_conflicting(struct match *m, double part, size_t chance)
+{
+	const size_t pairs = m->events.len, conflicts = fit_conflicts(&m->events), ends = pairs / SUPPORT_MIN;
+	const size_t against = conflicts > ends ? conflicts - ends : 0;
+	if ((double)against < OUTLIER_SHARE_MAX * (double)pairs + (double)chance || pairs == 0)
+		return false;
+	m->outlier_share = (double)against / (double)pairs;
+	m->candidate.inliers = (uint64_t)((double)(pairs - against) / part);
+	return true;
+}
+
+/* Postpones a match if a sample of the pairs conflicts: most VMs are not the guest's, and a sample is usually enough to
+ * find out. */
+static bool postpone_sampled(const struct guest_view *guest, const struct host_timeline *host, double part, struct match *m)
+{
+	for (size_t i = 0; i < SAMPLES; i++) {
+		const struct sync_event_set *few = &guest->sample[i];
+		if (few->len == 0)
+			continue;
+		pairs_match(few, &host->sync_events, &m->view.owners, &m->events);
+		if (m->events.len >= sample_spec[i].sync_events / 2 &&  /* fewer are inconclusive */
+		    postpone_conflicting(m, part * (double)few->len / (double)guest->sync_events.len, sample_spec[i].chance))
+			return true;
+	}
+	return false;
+}
+
 int match_events(const struct host_timeline *host, const struct vm_candidate *vm, const struct guest_view *guest,
                  struct match *m, struct error *err)
 {
+	const unsigned guest_bits = guest->sync_events.key_bits, host_bits = host->sync_events.key_bits;
+	const unsigned key_bits = guest_bits > host_bits ? guest_bits : host_bits;
+	const double part = 1 / (double)(UINT64_C(1) << key_bits);
 	match_init(m, vm, SYNC_EVENTS);
-	pairs_match(&guest->sync_events, &host->sync_events, vm ? &vm->owners : NULL, &m->events);
-	m->candidate.pairs = m->events.len;
-	return fit_events(host, guest, vm != NULL, m, err);
+	m->postponed = vm && postpone_sampled(guest, host, part, m);
+	if (m->postponed)
+		return 0;
+	match_pairs(host, vm, guest, m);
+	m->postponed = vm && postpone_conflicting(m, part, 0);
+	return m->postponed ? 0 : fit_events(host, guest, vm != NULL, vm != NULL, m, err);
 }
 
 int match_measure_and_load(const struct host_timeline *host, struct guest_view *guest, struct match *m, struct error *err)

@@ -7,6 +7,8 @@
 #include "sync/fit/piecewise_fit.h"
 #include "sync/search/search.h"
 
+#define SAMPLES 2
+
 struct guest_view {
 	const struct trace *trace;
 	int64_t begin, end;
@@ -15,6 +17,7 @@ struct guest_view {
 	unsigned workers;                        /* threads shared by all guests */
 	const atomic_size_t *pending_searches;               /* number of guests with a running or pending search */
 	struct sync_event_set sync_events;
+	struct sync_event_set sample[SAMPLES];  /* samples of sync_events of growing size, see sync_event_set_sample() */
 	struct activity activity;
 	bool has_activity;        /* activity is loaded (on first use) */
 	const struct host_timeline *activity_host;  /* first machine that needed the activity: its min_gap_ns determines
@@ -23,6 +26,8 @@ struct guest_view {
 
 /* Reads the sync events; the fields above them must be set. */
 int guest_view_load(struct guest_view *g, struct error *err);
+/* Drops sync events with keys that no machine's set keeps (see sync_event_set_thin()), and draws the samples. */
+void guest_view_thin(struct guest_view *g, unsigned key_bits);
 /* Frees a search's data. A later search loads the activity again, and has no sync events. */
 void guest_view_forget(struct guest_view *g);
 void guest_view_release(struct guest_view *g);
@@ -38,14 +43,18 @@ struct match {
 	int64_t error_width_events, error_width_containment;
 	double outlier_share;     /* contradicting pairs / all pairs; may exceed 1, because a change of the clock supported
 	                           * by few pairs counts as FIT_SUSPECTS contradictions */
-	bool postponed;           /* clock and pairs were dropped, because the pairs do not agree */
+	bool postponed;           /* not fitted, because the pairs conflict; usually the pairs of another VM agree, otherwise
+	                           * match_fit() follows */
 	struct containment containment;
 	double inside_share;             /* inside / (inside + outside) of containment; -1: no event to judge */
 };
 
-/* Fits *m to the sync events, without containment. m->candidate.pairs is 0 if no pair exists. */
+/* Fits *m to the sync events, without containment. m->candidate.pairs is 0 if no pair exists. Reuses the memory of the
+ * pairs in *m; the caller may reuse that memory if the match is postponed. */
 int match_events(const struct host_timeline *host, const struct vm_candidate *vm, const struct guest_view *guest,
                  struct match *m, struct error *err);
+/* Fits a postponed match, and computes its exact outlier share. */
+int match_fit(const struct host_timeline *host, const struct guest_view *guest, struct match *m, struct error *err);
 /* Fits *m by containment alone; steps: see search_containment(). */
 int match_containment(const struct host_timeline *host, const struct vm_candidate *vm, struct guest_view *guest,
                       bool steps, struct match *m, struct error *err);

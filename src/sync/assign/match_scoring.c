@@ -19,6 +19,8 @@ struct guest_search {
 	bool proved;          /* no further search is needed */
 	struct match *match;
 	size_t matches, match_cap;
+	struct pair_list spare;  /* memory for the pairs of the next match; saves an allocation for each combination of guest
+	                          * and VM */
 	int status;
 	struct error err;
 };
@@ -58,30 +60,23 @@ static bool is_allowed(const struct sync_context *r, size_t guest, size_t hyperv
 	return !is_given(r, name) && (!hint || hint->vcpus == 0);
 }
 
-/* Returns the agreeing pair count, including thinned ones. Those of a postponed match are its inliers. */
+/* Matches the guest with one VM by sync events. */
+static int try_events(struct guest_search *s, size_t hypervisor, size_t vm)
+{
+	const struct hypervisor *h = &s->r->hypervisor[hypervisor];
+	struct match m = { .guest = s->guest, .hypervisor = hypervisor, .vm = vm, .events = s->spare };
+	const struct vm_candidate *view = vm == NO_INDEX ? NULL : &h->vms.vm[vm];
+	int status = match_events(&h->timeline, view, &s->r->guest[s->guest], &m, &s->err);
+	s->spare = m.postponed ? m.events : (struct pair_list){ 0 };
+	if (m.postponed)
+		m.events = (struct pair_list){ 0 };
+	return add_match(s, &m, status);
+}
+
+/* Returns the number of agreeing pairs, including thinned ones; for a postponed match an upper bound. */
 static uint64_t count_agreeing(const struct match *m)
 {
 	return m->postponed ? m->candidate.inliers : m->candidate.pairs - (m->events.len - m->candidate.inliers);
-}
-
-static int fit_vm(struct guest_search *s, struct match *m)
-{
-	const struct hypervisor *h = &s->r->hypervisor[m->hypervisor];
-	return match_events(&h->timeline, m->vm == NO_INDEX ? NULL : &h->vms.vm[m->vm], &s->r->guest[s->guest], m, &s->err);
-}
-
-/* Matches the guest with one VM by sync events. Most VMs are not the guest's: a match whose pairs do not agree keeps only
- * the agreeing pair count, because the pairs with all VMs would exceed the memory. */
-static int try_events(struct guest_search *s, size_t hypervisor, size_t vm)
-{
-	struct match m = { .guest = s->guest, .hypervisor = hypervisor, .vm = vm };
-	const int status = fit_vm(s, &m);
-	if (status == 0 && vm != NO_INDEX && m.candidate.clock.segments > 0 && !match_agrees(&m)) {
-		m.candidate.inliers = count_agreeing(&m);
-		m.postponed = true;
-		match_drop_clock(&m);
-	}
-	return add_match(s, &m, status);
 }
 
 /* Returns true if in some VM the pairs agree, and it has at least half as many agreeing pairs as the best VM. */
@@ -96,18 +91,21 @@ static bool some_agree(const struct guest_search *s)
 	return agrees;
 }
 
-/* Fits the postponed matches again if the pairs agree in no VM. */
+/* Fits the postponed matches if the pairs agree in no VM. */
 static int fit_postponed(struct guest_search *s)
 {
+	size_t n = 0;
 	int status = 0;
-	for (size_t i = 0; i < s->matches && status == 0; i++) {
-		struct match *m = &s->match[i], again = { .guest = m->guest, .hypervisor = m->hypervisor, .vm = m->vm };
-		if (!m->postponed)
-			continue;
-		match_release(m);
-		*m = again;
-		status = fit_vm(s, m);
+	for (size_t i = 0; i < s->matches; i++) {
+		struct match *m = &s->match[i];
+		if (m->postponed && status == 0)
+			status = match_fit(&s->r->hypervisor[m->hypervisor].timeline, &s->r->guest[s->guest], m, &s->err);
+		if (status == 0 && m->candidate.clock.segments == 0)
+			match_release(m);
+		else
+			s->match[n++] = *m;
 	}
+	s->matches = n;
 	return status;
 }
 
@@ -331,6 +329,7 @@ static int search_guest(void *arg, size_t i)
 		s->status = sharpen_matches(s);
 	if (s->status == 0 && s->method == BY_EVENTS)
 		s->status = reject_foreign(s);
+	pairs_release(&s->spare);
 	guest_view_forget(&r->guest[s->guest]);  /* free early: the data of all guests would be as large as their traces */
 	atomic_fetch_sub(&r->pending_searches, 1);
 	return s->status;

@@ -62,6 +62,31 @@ void sync_event_set_sort(struct sync_event_set *l)
 		qsort(l->event, l->len, sizeof *l->event, compare_events);
 }
 
+/* Returns true if ts is in a sampled slice: the first `length` ns of every `every` ns. Unsigned, because the difference
+ * of two times of a damaged trace may exceed int64_t. */
+static bool is_in_slice(int64_t ts, int64_t begin, uint64_t every, uint64_t length)
+{
+	return ts >= begin && ((uint64_t)ts - (uint64_t)begin) % every < length;
+}
+
+void sync_event_set_sample(const struct sync_event_set *l, int64_t begin, int64_t end, size_t n_events,
+                           struct sync_event_set *out)
+{
+	*out = (struct sync_event_set){ .key_bits = l->key_bits };
+	if (l->len < 2 * n_events || begin > end)
+		return;
+	const uint64_t every = ((uint64_t)end - (uint64_t)begin) / (n_events / EVENTS_PER_SLICE) + 1;
+	const uint64_t length = (uint64_t)((double)every * (double)n_events / (double)l->len);
+	for (size_t i = 0, next; i < l->len; i = next) {
+		bool in_slice = false;
+		for (next = i; next < l->len && l->event[next].end == l->event[i].end && l->event[next].key == l->event[i].key;
+		     next++)
+			in_slice |= is_in_slice(l->event[next].ts, begin, every, length);
+		for (; in_slice && i < next; i++)
+			*ARRAY_PUSH(out->event, out->len, out->cap) = l->event[i];
+	}
+}
+
 void sync_event_set_release(struct sync_event_set *l)
 {
 	free(l->event);

@@ -36,6 +36,12 @@ bool sync_event_set_keeps(const struct sync_event_set *l, uint64_t key);
 void sync_event_set_sort(struct sync_event_set *l);
 /* Drops keys that a set with key_bits key bits does not keep: they have no partner there. */
 void sync_event_set_thin(struct sync_event_set *l, unsigned key_bits);
+/* Copies a sample of a sorted set: all events with keys that occur in evenly spaced slices of time. Their number is
+ * about n_events (a multiple of EVENTS_PER_SLICE) if the events are evenly distributed. *out is empty if the set is
+ * hardly larger than the sample. For these keys the sample yields the same pairs as the whole set. */
+void sync_event_set_sample(const struct sync_event_set *l, int64_t begin, int64_t end, size_t n_events,
+                           struct sync_event_set *out);
+#define EVENTS_PER_SLICE 16
 void sync_event_set_release(struct sync_event_set *l);
 
 #endif

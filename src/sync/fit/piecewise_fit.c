@@ -58,6 +58,30 @@ static void reject_gross(struct pair_list *l)
 	free(side[1]);
 }
 
+size_t fit_conflicts(const struct pair_list *l)
+{
+	const int64_t far = INT64_MAX / 2;  /* no bound */
+	const int64_t tolerance = l->len == 0 ? 0 : 1000 + 2 * wander_ns(l->pair[l->len - 1].x - l->pair[0].x);
+	int64_t most = far, least = -far;  /* bounds of host - guest in the current interval, ns */
+	size_t n = 0;
+	for (size_t i = 0; i < l->len; i++) {
+		const struct pair *p = &l->pair[i];
+		const int64_t off = p->y - p->x, drift = i == 0 ? 0 : (p->x - p[-1].x) / (1000000 / DRIFT_LIMIT_PPM) + 1;
+		most += drift;
+		least -= drift;
+		if (p->side == HULL_UPPER && off < most)
+			most = off;
+		if (p->side == HULL_LOWER && off > least)
+			least = off;
+		if (most + tolerance >= least)
+			continue;
+		n++;
+		most = far;
+		least = -far;
+	}
+	return n;
+}
+
 static enum hull_effect add_to_hull(const struct pair_list *l, const struct pair *p, struct hull *h)
 {
 	return hull_add(h, p->side, p->x, p->side == HULL_UPPER ? p->y + l->tolerance : p->y - l->tolerance);

@@ -21,6 +21,10 @@
  * pairs. */
 void fit_pairs(struct pair_list *l, int64_t ref, struct clock_map *map);
 
+/* Counts consecutive intervals of pairs that no clock within the drift limit satisfies; a fit needs an outlier or
+ * another segment for each of them. O(1) per pair; the list is unchanged. */
+size_t fit_conflicts(const struct pair_list *l);
+
 /* Returns true if segment i begins with a step, false if only the rate changes. */
 bool fit_is_step(const struct clock_map *clock, size_t i);
 /* Sets ambiguous_from and ambiguous_to of segment i, which begins with a step, to the interval that the pairs leave
