@@ -46,10 +46,18 @@ int64_t gap_sum_percentile(const struct gap_sum *s, size_t percent)
 
 /* ---- Sums of a row --------------------------------------------------------------------------------------------- --- */
 
+/* Adds intervals of any time. */
+static inline void add_intervals(struct culprit_ns *to, uint32_t n, int64_t longest, int64_t start)
+{
+	culprit_add_later(to, n, longest, start);
+	if (longest == to->longest && start < to->longest_start)
+		to->longest_start = start;
+}
+
 static inline void culprit_join(struct culprit_ns *to, const struct culprit_ns *from)
 {
 	to->ns += from->ns;
-	culprit_add_intervals(to, from->intervals, from->longest, from->longest_start);
+	add_intervals(to, from->intervals, from->longest, from->longest_start);
 }
 
 static inline void length_join(struct length_count *to, const struct length_count *from)
@@ -118,7 +126,7 @@ static void add_interval(struct gap_sum *s, const struct edge_interval *e, int64
 	size_t at = 0;
 	BISECT(at, s->culprits, s->culprit[at].culprit < e->culprit);
 	if (at < s->culprits && s->culprit[at].culprit == e->culprit)
-		culprit_add_intervals(&s->culprit[at], 1, e->ns, start);
+		add_intervals(&s->culprit[at], 1, e->ns, start);
 }
 
 /* Joins the intervals at the edge between two windows. */

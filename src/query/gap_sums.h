@@ -42,11 +42,11 @@ void gap_sum_append(struct gap_sum *a, int64_t a_ns, struct gap_sum *b, int64_t 
 void gap_sum_finish(struct gap_sum *s, int64_t start, int64_t end);
 /* Adds the sums of another row in the same window, both finished. */
 void gap_sum_add(struct gap_sum *s, const struct gap_sum *other);
-/* Adds the intervals of a culprit: their number and the longest one. */
-static inline void culprit_add_intervals(struct culprit_ns *to, uint32_t n, int64_t longest, int64_t start)
+/* Adds intervals that follow those of `to`: their number and the longest one. */
+static inline void culprit_add_later(struct culprit_ns *to, uint32_t n, int64_t longest, int64_t start)
 {
 	to->intervals += n;
-	if (longest > to->longest || (longest == to->longest && start < to->longest_start)) {
+	if (longest > to->longest) {
 		to->longest = longest;
 		to->longest_start = start;
 	}

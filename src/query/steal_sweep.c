@@ -75,7 +75,7 @@ static inline void row_end_interval(struct sweep *s, struct row_sums *of)
 	if (of->start == s->block)
 		of->first = (struct edge_interval){ of->culprit, ns };
 	else
-		culprit_add_intervals(row_sum(s, of->culprit), 1, ns, of->start);
+		culprit_add_later(row_sum(s, of->culprit), 1, ns, of->start);
 	of->start = of->end + 1;
 }
 
@@ -110,25 +110,21 @@ void sweep_end_row(struct sweep *s)
 
 /* ---- Walks along lanes */
 
-/* Returns true for a sum that is not that of the row: it waited for itself, a contradiction. */
-static inline bool is_contradiction(const struct sweep *s, int32_t self, const struct lane_sum *sum)
-{
-	return (self >= 0 && sum->host_thread == self) ||
-	       (!s->sum_of[sum->taken.culprit] && is_row_itself(s, &s->current, sum->taken.culprit));
-}
-
-/* Adds a block of a lane, which no interval at its edges continues. Returns false if it does not have the row's sums. */
+/* Adds a block of a lane, which no interval at its edges continues. Returns false if the row waited for itself there, a
+ * contradiction. */
 static bool row_add_block(struct sweep *s, const struct lane_level *l, size_t block, int32_t self)
 {
-	for (size_t n = l->first[block]; n < l->first[block + 1]; n++)
-		if (is_contradiction(s, self, &l->sum[n]))
+	const struct lane_sum *first = &l->sum[l->first[block]], *end = &l->sum[l->first[block + 1]];
+	for (const struct lane_sum *p = first; p < end; p++)
+		if ((p->host_thread == self && self >= 0) ||
+		    (!s->sum_of[p->taken.culprit] && is_row_itself(s, &s->current, p->taken.culprit)))
 			return false;
 	row_end_interval(s, &s->sums_of[s->current_index]);
-	for (size_t n = l->first[block]; n < l->first[block + 1]; n++) {
-		const struct culprit_ns *taken = &l->sum[n].taken;
+	for (const struct lane_sum *p = first; p < end; p++) {
+		const struct culprit_ns *taken = &p->taken;
 		struct culprit_ns *sum = row_sum(s, taken->culprit);
 		sum->ns += taken->ns;
-		culprit_add_intervals(sum, taken->intervals, taken->longest, taken->longest_start);
+		culprit_add_later(sum, taken->intervals, taken->longest, taken->longest_start);
 	}
 	return true;
 }
@@ -143,7 +139,8 @@ static size_t row_walk_blocks(struct sweep *s, const struct lane *lane, int32_t 
 		for (int k = 0; k < LANE_LEVELS && at % LANE_BLOCK == 0; k++) {
 			at /= LANE_BLOCK;
 			size *= LANE_BLOCK;
-			if (at >= lane->level[k].blocks || lane->interval[i + size].start > end)
+			if (at >= lane->level[k].blocks || lane->interval[i + size].start > end ||
+			    lane->level[k].first[at] == lane->level[k].first[at + 1])
 				break;
 			found = &lane->level[k];
 			block = at;

@@ -31,7 +31,8 @@ struct lane_interval {
 
 /* Sums of a lane: level k has one block per LANE_BLOCK blocks of level k - 1, and one per LANE_BLOCK intervals at level
  * 0. A block has one sum per culprit and thread, in the order of their first occurrence. So a long wait needs few
- * steps. */
+ * steps. A block in which one culprit follows itself, as another thread, has no sums, because a row sees one interval
+ * there. */
 struct lane_level {
 	struct lane_sum { struct culprit_ns taken; int32_t host_thread; } *sum;
 	size_t len, cap;
@@ -45,7 +46,6 @@ struct lane_level {
 struct lane {
 	struct lane_interval *interval;
 	size_t len, cap;
-	bool mixed;            /* adjacent intervals have the same culprit: the lane has no blocks */
 	struct lane_level level[LANE_LEVELS];  /* only if rows lose time */
 };
 

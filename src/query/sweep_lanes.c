@@ -7,11 +7,9 @@
 static void lane_add(struct sweep *s, struct lane *lane, const struct resolution *p, int64_t t)
 {
 	uint32_t culprit = sweep_put_culprit(s, &p->actor);
-	if (lane->len && lane->interval[lane->len - 1].culprit == culprit) {
-		if (lane->interval[lane->len - 1].host_thread == p->host_thread)
-			return;
-		lane->mixed = true;
-	}
+	if (lane->len && lane->interval[lane->len - 1].culprit == culprit &&
+	    lane->interval[lane->len - 1].host_thread == p->host_thread)
+		return;
 	*ARRAY_PUSH(lane->interval, lane->len, lane->cap) = (struct lane_interval){ t, p->host_thread, culprit };
 	s->lane_intervals++;
 }
@@ -23,7 +21,6 @@ int sweep_fill_lanes(struct sweep *s, int64_t from, int64_t to)
 		struct target cpu = { TARGET_CPU, i };
 		struct lane *lane = &s->lane[i];
 		lane->len = 0;
-		lane->mixed = false;
 		if (s->catalog->machine[s->catalog->cpu[i].machine].kind != MACHINE_HOST)
 			continue;
 		for (int64_t t = from;; t = s->r.until + 1) {
@@ -56,18 +53,38 @@ static void level_add(struct sweep *s, struct lane_level *l, const struct lane_s
 		*at = (uint32_t)l->len;
 	} else {
 		same->taken.ns += taken->ns;
-		culprit_add_intervals(&same->taken, taken->intervals, taken->longest, taken->longest_start);
+		culprit_add_later(&same->taken, taken->intervals, taken->longest, taken->longest_start);
 	}
+}
+
+/* Returns true if no culprit follows itself in intervals [first, last]. */
+static bool has_changes(const struct lane_interval *interval, size_t first, size_t last)
+{
+	for (size_t i = first; i <= last; i++)
+		if (i && interval[i].culprit == interval[i - 1].culprit)
+			return false;
+	return true;
+}
+
+/* Returns true if all parts of a block have sums. */
+static bool have_sums(const struct lane_level *below, size_t first, size_t end)
+{
+	for (size_t i = first; i < end; i++)
+		if (below->first[i] == below->first[i + 1])
+			return false;
+	return true;
 }
 
 void lane_add_levels(struct sweep *s, struct lane *lane)
 {
 	for (int k = 0; k < LANE_LEVELS; k++) {
 		struct lane_level *l = &lane->level[k];
-		const size_t parts = k ? lane->level[k - 1].blocks : lane->len && !lane->mixed ? lane->len - 1 : 0;
+		const size_t parts = k ? lane->level[k - 1].blocks : lane->len ? lane->len - 1 : 0;
 		l->len = l->blocks = 0;
 		for (size_t i = 0; i + LANE_BLOCK <= parts; i += LANE_BLOCK) {
 			*ARRAY_PUSH(l->first, l->blocks, l->block_cap) = (uint32_t)l->len;
+			if (k ? !have_sums(&lane->level[k - 1], i, i + LANE_BLOCK) : !has_changes(lane->interval, i, i + LANE_BLOCK))
+				continue;
 			for (size_t n = i; k == 0 && n < i + LANE_BLOCK; n++) {
 				const struct lane_interval *p = &lane->interval[n];
 				const int64_t ns = p[1].start - p->start;
