@@ -275,8 +275,6 @@ struct query *core_share_open(const struct catalog *catalog, const struct target
                               int64_t to)
 {
 	struct core_query *c = mem_new(1, sizeof *c);
-	from = from > history_begin(catalog->h) ? from : history_begin(catalog->h);
-	to = to < history_end(catalog->h) ? to : history_end(catalog->h);
 	query_init(&c->q, &core_query, catalog, from, to, 0);
 	c->target = mem_new(n, sizeof *c->target);
 	c->targets = n;
@@ -297,20 +295,12 @@ void core_share_take(struct query *q, struct core_share *out)
 int core_share_of(const struct catalog *catalog, const struct target *target, size_t n, int64_t from, int64_t to,
                   struct core_share *out, struct error *err)
 {
-	struct query *q = core_share_open(catalog, target, n, from, to);
-	const int status = query_run(q, NULL, err);
-	*out = (struct core_share){ 0 };
-	if (status == 0)
-		core_share_take(q, out);
-	query_close(q);
-	return status;
+	RETURN_ANSWER(core_share_open(catalog, target, n, from, to), core_share_take, out, err);
 }
 
 void core_share_release(struct core_share *s)
 {
-	for (size_t i = 0; i < s->names; i++)
-		free(s->name[i]);
-	free(s->name);
+	names_free(s->name, s->names);
 	free(s->row);
 	free(s->sharer);
 	*s = (struct core_share){ 0 };

@@ -40,9 +40,7 @@ size_t path_sum_of(struct path_ledger *l, struct path *p, const struct path_inte
 
 void path_release(struct path *p)
 {
-	for (size_t i = 0; i < p->names; i++)
-		free(p->name[i]);
-	free(p->name);
+	names_free(p->name, p->names);
 	free(p->interval);
 	free(p->sum);
 	*p = (struct path){ 0 };
@@ -126,11 +124,5 @@ void path_take(struct query *q, struct path *out)
 int path_of(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to, struct path *out,
             struct error *err)
 {
-	struct query *q = path_open(catalog, s, from, to, err);
-	int status = q ? query_run(q, NULL, err) : -1;
-	*out = (struct path){ 0 };
-	if (status == 0)
-		path_take(q, out);
-	query_close(q);
-	return status;
+	RETURN_ANSWER(path_open(catalog, s, from, to, err), path_take, out, err);
 }

@@ -19,26 +19,15 @@ static int culprit_sums_walk(struct query *q, size_t i, struct budget *budget, s
 	return window_gaps_walk(&s->sums, q, i, budget, err);
 }
 
-static int compare_by_ns(const void *a, const void *b)
-{
-	const struct culprit_ns *x = a, *y = b;
-	return x->ns != y->ns ? (x->ns < y->ns ? 1 : -1) : (x->culprit > y->culprit) - (x->culprit < y->culprit);
-}
-
 static void row_of_sum(const struct gap_row *row, const struct gap_sum *sum, struct culprit_sums_row *out)
 {
 	*out = (struct culprit_sums_row){ .target = row->target, .machine = row->victim, .gaps = sum->gaps,
-		.longest = sum->longest, .longest_start = sum->longest_start, .p50 = gap_sum_percentile(sum, 50),
-		.p90 = gap_sum_percentile(sum, 90), .p99 = gap_sum_percentile(sum, 99), .culprits = sum->culprits };
+		.longest = sum->longest, .longest_start = sum->longest_start, .culprits = sum->culprits };
 	out->culprit = mem_new(sum->culprits, sizeof *out->culprit);
 	for (uint32_t i = 0; i < sum->culprits; i++) {
 		out->culprit[i] = sum->culprit[i];
 		out->lost += sum->culprit[i].ns;
 	}
-	if (sum->culprits)
-		qsort(out->culprit, out->culprits, sizeof *out->culprit, compare_by_ns);
-	for (uint32_t i = 0; i < sum->lengths; i++)
-		out->bin[length_bin(bucket_length(sum->length[i].bucket))] += sum->length[i].count;
 }
 
 static int culprit_sums_join(struct query *q, struct error *err)
@@ -75,15 +64,13 @@ static const struct query_kind culprit_sums_query = { culprit_sums_walk, culprit
 struct query *culprit_sums_open(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to)
 {
 	struct culprit_sums_query *c = mem_new(1, sizeof *c);
-	from = from > history_begin(catalog->h) ? from : history_begin(catalog->h);
-	to = to < history_end(catalog->h) ? to : history_end(catalog->h);
 	query_init(&c->q, &culprit_sums_query, catalog, from, to, 1);
 	if (s)
 		gap_rows_list(&c->rows, catalog, s);
 	else
 		sums_rows_list(&c->rows, catalog);
 	window_gaps_init(&c->sums, &c->rows);
-	c->answer = (struct culprit_sums){ .start = from, .end = to };
+	c->answer = (struct culprit_sums){ .start = c->q.from, .end = c->q.to };
 	return &c->q;
 }
 
@@ -97,13 +84,7 @@ void culprit_sums_take(struct query *q, struct culprit_sums *out)
 int culprit_sums_of(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to,
                     struct culprit_sums *out, struct error *err)
 {
-	struct query *q = culprit_sums_open(catalog, s, from, to);
-	const int status = query_run(q, NULL, err);
-	*out = (struct culprit_sums){ 0 };
-	if (status == 0)
-		culprit_sums_take(q, out);
-	query_close(q);
-	return status;
+	RETURN_ANSWER(culprit_sums_open(catalog, s, from, to), culprit_sums_take, out, err);
 }
 
 const struct culprit_sums_row *culprit_sums_row_of(const struct culprit_sums *s, const struct catalog *catalog,
@@ -119,9 +100,7 @@ void culprit_sums_release(struct culprit_sums *s)
 {
 	for (size_t i = 0; i < s->rows; i++)
 		free(s->row[i].culprit);
-	for (size_t i = 0; i < s->names; i++)
-		free(s->name[i]);
-	free(s->name);
+	names_free(s->name, s->names);
 	free(s->row);
 	free(s->actor);
 	*s = (struct culprit_sums){ 0 };

@@ -315,9 +315,7 @@ struct query *exits_open(const struct catalog *catalog, const struct exit_option
 {
 	char name[256];
 	struct exit_counter *c = mem_new(1, sizeof *c);
-	int64_t from = options->from > history_begin(catalog->h) ? options->from : history_begin(catalog->h);
-	int64_t to = options->to < history_end(catalog->h) ? options->to : history_end(catalog->h);
-	query_init(&c->q, &exits_query, catalog, from, to, 1);
+	query_init(&c->q, &exits_query, catalog, options->from, options->to, 1);
 	c->o = *options;
 	c->tid = -1;
 	c->row = NO_ROW;
@@ -341,9 +339,7 @@ void exits_take(struct query *q, struct exit_list *out)
 
 void exits_release(struct exit_list *l)
 {
-	for (size_t i = 0; i < l->names; i++)
-		free(l->name[i]);
-	free(l->name);
+	names_free(l->name, l->names);
 	free(l->row);
 	*l = (struct exit_list){ 0 };
 }

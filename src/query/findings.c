@@ -383,8 +383,6 @@ static const struct query_kind findings_query = { findings_walk, findings_join, 
 struct query *findings_open(const struct catalog *catalog, const struct target *target, int64_t from, int64_t to)
 {
 	struct findings_query *v = mem_new(1, sizeof *v);
-	from = from > history_begin(catalog->h) ? from : history_begin(catalog->h);
-	to = to < history_end(catalog->h) ? to : history_end(catalog->h);
 	query_init(&v->q, &findings_query, catalog, from, to, 1);
 	v->has_target = target != NULL;
 	if (target)
@@ -404,13 +402,7 @@ void findings_take(struct query *q, struct findings *out)
 int findings_of(const struct catalog *catalog, const struct target *target, int64_t from, int64_t to, struct findings *out,
                 struct error *err)
 {
-	struct query *q = findings_open(catalog, target, from, to);
-	const int status = query_run(q, NULL, err);
-	*out = (struct findings){ 0 };
-	if (status == 0)
-		findings_take(q, out);
-	query_close(q);
-	return status;
+	RETURN_ANSWER(findings_open(catalog, target, from, to), findings_take, out, err);
 }
 
 void findings_release(struct findings *f)

@@ -53,6 +53,13 @@ void names_move(struct strtab *from, char ***name, size_t *names)
 	from->len = from->cap = 0;
 }
 
+void names_free(char **name, size_t names)
+{
+	for (size_t i = 0; i < names; i++)
+		free(name[i]);
+	free(name);
+}
+
 struct flow_query {
 	struct query q;
 	struct target target;

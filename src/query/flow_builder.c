@@ -285,9 +285,7 @@ void flow_paint(const struct flow *f, const uint32_t *lane_of, unsigned cells, i
 
 void flow_release(struct flow *f)
 {
-	for (size_t i = 0; i < f->names; i++)
-		free(f->name[i]);
-	free(f->name);
+	names_free(f->name, f->names);
 	free(f->interval);
 	free(f->entry);
 	free(f->cell);

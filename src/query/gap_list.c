@@ -252,9 +252,7 @@ static const struct query_kind gap_list = { gap_list_walk, gap_list_join, gap_li
 struct query *gap_list_open(const struct catalog *catalog, const struct target *s, const struct gap_options *options)
 {
 	struct gap_lister *l = mem_new(1, sizeof *l);
-	int64_t from = options->from > history_begin(catalog->h) ? options->from : history_begin(catalog->h);
-	int64_t to = options->to < history_end(catalog->h) ? options->to : history_end(catalog->h);
-	query_init(&l->q, &gap_list, catalog, from, to, 1);
+	query_init(&l->q, &gap_list, catalog, options->from, options->to, 1);
 	l->o = *options;
 	gap_rows_list(&l->rows, catalog, s);
 	size_t n = 0;
@@ -275,20 +273,12 @@ void gap_list_take(struct query *q, struct gap_list *out)
 int gap_list_of(const struct catalog *catalog, const struct target *s, const struct gap_options *options,
                 struct gap_list *out, struct error *err)
 {
-	struct query *q = gap_list_open(catalog, s, options);
-	int status = query_run(q, NULL, err);
-	*out = (struct gap_list){ 0 };
-	if (status == 0)
-		gap_list_take(q, out);
-	query_close(q);
-	return status;
+	RETURN_ANSWER(gap_list_open(catalog, s, options), gap_list_take, out, err);
 }
 
 void gap_list_release(struct gap_list *l)
 {
-	for (size_t i = 0; i < l->names; i++)
-		free(l->name[i]);
-	free(l->name);
+	names_free(l->name, l->names);
 	free(l->item);
 	free(l->culprit);
 	free(l->row);

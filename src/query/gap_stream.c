@@ -5,6 +5,8 @@
 
 #include <stdlib.h>
 
+#include "base/mem.h"
+
 struct gap_streamer {
 	const struct catalog *catalog;
 	struct resolver r;
@@ -62,20 +64,35 @@ static int stream_row(struct gap_streamer *e, const struct gap_row *row, int64_t
 	return r;
 }
 
-/* Streams the gaps of guest threads, which gap_each_row() omits. */
-static int stream_guest_threads(struct gap_streamer *e, int64_t from, int64_t to, const struct progress *progress,
-                                uint64_t done, uint64_t total, struct error *err)
+static int cancelled(const struct progress *progress, uint64_t done, uint64_t total, struct error *err)
 {
-	const struct catalog *catalog = e->catalog;
+	const bool stop = progress && progress->tick && progress->tick(progress->arg, "gaps", done, total);
+	return stop ? error_set(err, STATUS_CANCELLED, NULL, "cancelled") : 0;
+}
+
+/* Streams the gaps of the rows of a target; NULL: of all machines, then of guest threads, which gap_each_row() omits. */
+static int stream_target(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to,
+                         int (*fn)(void *arg, const struct gap_interval *p), void *arg, const struct progress *progress,
+                         struct error *err)
+{
+	struct gap_streamer e = { .catalog = catalog, .fn = fn, .arg = arg };
+	struct gap_rows rows;
 	int r = 0;
-	for (uint32_t i = 0; i < catalog->threads && r == 0; i++) {
-		const struct gap_row row = { { TARGET_THREAD, i }, catalog->thread[i].machine };
-		if (catalog->machine[row.victim].kind != MACHINE_VM || !gap_is_own_thread(catalog, i))
-			continue;
-		if (progress->tick && progress->tick(progress->arg, "gaps", done + i, total))
-			return error_set(err, STATUS_CANCELLED, NULL, "cancelled");
-		r = stream_row(e, &row, from, to, err);
+	gap_rows_list(&rows, catalog, s);
+	resolver_init(&e.r, catalog, from, to, err);
+	for (uint32_t i = 0; i < catalog->threads && !s; i++)
+		if (catalog->machine[catalog->thread[i].machine].kind == MACHINE_VM && gap_is_own_thread(catalog, i))
+			*ARRAY_PUSH(rows.row, rows.len, rows.cap) =
+				(struct gap_row){ { TARGET_THREAD, i }, catalog->thread[i].machine };
+	for (size_t i = 0; i < rows.len && r == 0; i++) {
+		r = cancelled(progress, i, rows.len, err);
+		if (r == 0)
+			r = stream_row(&e, &rows.row[i], from, to, err);
 	}
+	if (r == 0)
+		r = fn(arg, NULL);
+	resolver_release(&e.r);
+	gap_rows_release(&rows);
 	return r;
 }
 
@@ -83,40 +100,11 @@ int gap_each_interval(const struct catalog *catalog, int64_t from, int64_t to,
                       int (*fn)(void *arg, const struct gap_interval *p),
                       void *arg, const struct progress *progress, struct error *err)
 {
-	struct gap_streamer e = { .catalog = catalog, .fn = fn, .arg = arg };
-	struct gap_rows rows;
-	int r = 0;
-	gap_rows_list(&rows, catalog, NULL);
-	resolver_init(&e.r, catalog, from, to, err);
-	uint64_t total = rows.len + catalog->threads;
-	for (size_t i = 0; i < rows.len && r == 0; i++) {
-		if (progress->tick && progress->tick(progress->arg, "gaps", i, total))
-			r = error_set(err, STATUS_CANCELLED, NULL, "cancelled");
-		else
-			r = stream_row(&e, &rows.row[i], from, to, err);
-	}
-	if (r == 0)
-		r = stream_guest_threads(&e, from, to, progress, rows.len, total, err);
-	if (r == 0)
-		r = fn(arg, NULL);
-	resolver_release(&e.r);
-	gap_rows_release(&rows);
-	return r;
+	return stream_target(catalog, NULL, from, to, fn, arg, progress, err);
 }
 
 int gap_each_interval_of(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to,
-                      int (*fn)(void *arg, const struct gap_interval *p), void *arg, struct error *err)
+                         int (*fn)(void *arg, const struct gap_interval *p), void *arg, struct error *err)
 {
-	struct gap_streamer e = { .catalog = catalog, .fn = fn, .arg = arg };
-	struct gap_rows rows;
-	int r = 0;
-	gap_rows_list(&rows, catalog, s);
-	resolver_init(&e.r, catalog, from, to, err);
-	for (size_t i = 0; i < rows.len && r == 0; i++)
-		r = stream_row(&e, &rows.row[i], from, to, err);
-	if (r == 0)
-		r = fn(arg, NULL);
-	resolver_release(&e.r);
-	gap_rows_release(&rows);
-	return r;
+	return stream_target(catalog, s, from, to, fn, arg, NULL, err);
 }

@@ -290,9 +290,7 @@ int waits_of(const struct catalog *catalog, const struct target *s, int64_t from
 
 void waits_release(struct wait_list *l)
 {
-	for (size_t i = 0; i < l->names; i++)
-		free(l->name[i]);
-	free(l->name);
+	names_free(l->name, l->names);
 	free(l->row);
 	*l = (struct wait_list){ 0 };
 }

@@ -296,8 +296,6 @@ struct query *locks_open(const struct catalog *catalog, const struct target *s, 
 {
 	static const struct query_kind kind = { locks_walk, locks_join, locks_close };
 	struct lock_search *c = mem_new(1, sizeof *c);
-	from = from > history_begin(catalog->h) ? from : history_begin(catalog->h);
-	to = to < history_end(catalog->h) ? to : history_end(catalog->h);
 	query_init(&c->q, &kind, catalog, from, to, 1);
 	strtab_init(&c->names);
 	c->all = !s;
@@ -326,13 +324,7 @@ void locks_take(struct query *q, struct lock_list *out)
 int locks_of(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to, struct lock_list *out,
              struct error *err)
 {
-	struct query *q = locks_open(catalog, s, from, to);
-	int status = query_run(q, NULL, err);
-	*out = (struct lock_list){ 0 };
-	if (status == 0)
-		locks_take(q, out);
-	query_close(q);
-	return status;
+	RETURN_ANSWER(locks_open(catalog, s, from, to), locks_take, out, err);
 }
 
 bool locks_have_events(const struct catalog *catalog, uint32_t machine)
@@ -346,9 +338,7 @@ bool locks_have_events(const struct catalog *catalog, uint32_t machine)
 
 void locks_release(struct lock_list *l)
 {
-	for (size_t i = 0; i < l->names; i++)
-		free(l->name[i]);
-	free(l->name);
+	names_free(l->name, l->names);
 	free(l->wait);
 	*l = (struct lock_list){ 0 };
 }

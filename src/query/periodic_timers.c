@@ -286,9 +286,7 @@ int periodic_timers_of(const struct catalog *catalog, int64_t from, int64_t to, 
 
 void periodic_release(struct periodic_list *l)
 {
-	for (size_t i = 0; i < l->names; i++)
-		free(l->name[i]);
-	free(l->name);
+	names_free(l->name, l->names);
 	free(l->item);
 	*l = (struct periodic_list){ 0 };
 }

@@ -767,9 +767,7 @@ struct culprit_sums_row {
 	uint64_t gaps;
 	int64_t lost;            /* sum of the gaps, ns: lost time without VMM time of vCPUs */
 	int64_t longest, longest_start;  /* ns, and its time; the first one if several are equal */
-	int64_t p50, p90, p99;   /* ns, within 1/PERCENTILE_BOUND */
-	uint64_t bin[LENGTH_BINS];   /* gaps by length, as length_bin(); near the limit of a bin within 1/PERCENTILE_BOUND */
-	struct culprit_ns *culprit;  /* most time first; they add up to `lost` */
+	struct culprit_ns *culprit;  /* ascending; they add up to `lost` */
 	size_t culprits;
 };
 

@@ -91,6 +91,7 @@ int catalog_each_name(const struct catalog *catalog, uint32_t thread, int (*fn)(
 
 /* Moves names to an answer. */
 void names_move(struct strtab *from, char ***name, size_t *names);
+void names_free(char **name, size_t names);
 
 /* Returns true if this vCPU is the target or belongs to it. Target NULL or the host: every vCPU of a VM. */
 bool vcpu_is_in_target(const struct catalog *catalog, const struct target *s, uint32_t vcpu);

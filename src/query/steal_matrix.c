@@ -243,9 +243,7 @@ static const struct query_kind steal_query = { steal_walk, steal_join, steal_clo
 struct query *steal_open(const struct catalog *catalog, const struct steal_options *o)
 {
 	struct steal_query *s = mem_new(1, sizeof *s);
-	int64_t from = o->from > history_begin(catalog->h) ? o->from : history_begin(catalog->h);
-	int64_t to = o->to < history_end(catalog->h) ? o->to : history_end(catalog->h);
-	query_init(&s->q, &steal_query, catalog, from, to, 1);
+	query_init(&s->q, &steal_query, catalog, o->from, o->to, 1);
 	s->by = o->by;
 	s->most = o->by == STEAL_BY_THREAD ? o->most : 0;
 	s->err = (struct error)ERROR_INIT;
@@ -270,20 +268,13 @@ void steal_take(struct query *q, struct steal *out)
 int steal_matrix(const struct catalog *catalog, enum steal_by by, const struct target *only, int64_t from, int64_t to,
                  struct steal *out, struct error *err)
 {
-	struct query *q = steal_open(catalog, &(struct steal_options){ .by = by, .only = only, .from = from, .to = to });
-	int status = query_run(q, NULL, err);
-	*out = (struct steal){ 0 };
-	if (status == 0)
-		steal_take(q, out);
-	query_close(q);
-	return status;
+	const struct steal_options options = { .by = by, .only = only, .from = from, .to = to };
+	RETURN_ANSWER(steal_open(catalog, &options), steal_take, out, err);
 }
 
 void steal_release(struct steal *s)
 {
-	for (size_t i = 0; i < s->names; i++)
-		free(s->name[i]);
-	free(s->name);
+	names_free(s->name, s->names);
 	free(s->cell);
 	*s = (struct steal){ 0 };
 }

@@ -4,6 +4,7 @@
 
 #include "base/int128.h"
 #include "base/clock.h"
+#include "base/number.h"
 #include "base/parallel.h"
 
 #define INTERVALS_WORTH_A_PART (1 << 18)
@@ -51,6 +52,8 @@ void query_restart(struct query *q)
 void query_init(struct query *q, const struct query_kind *kind, const struct catalog *catalog, int64_t from, int64_t to,
                 size_t parts)
 {
+	from = catalog ? max64(from, history_begin(catalog->h)) : from;
+	to = catalog ? min64(to, history_end(catalog->h)) : to;
 	*q = (struct query){ .kind = kind, .catalog = catalog, .from = from, .to = to };
 	if (from <= to)
 		q->parts = parts ? parts : parts_for_window(catalog->h, from, to);

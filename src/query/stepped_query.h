@@ -6,6 +6,8 @@
 #ifndef STEALSCOPE_QUERY_STEPPED_QUERY_H
 #define STEALSCOPE_QUERY_STEPPED_QUERY_H
 
+#include <string.h>
+
 #include "query/query.h"
 
 #define PARTS_MAX 8
@@ -47,13 +49,25 @@ struct query {
 	} part[PARTS_MAX];
 };
 
-/* parts: number of parts; 0: query_parts(). */
+/* The window is cut to the history. parts: number of parts; 0: query_parts(). */
 void query_init(struct query *q, const struct query_kind *kind, const struct catalog *catalog, int64_t from, int64_t to,
                 size_t parts);
 size_t query_parts(const struct query *q);  /* returns the number of parts, by the length of the window and the number of
                                              * processors */
 /* query_step() until a time of the monotonic clock; for queries that run another one. */
 int query_step_until(struct query *q, int64_t until, struct error *err);
+/* Body of a function that returns the answer of an opened query (NULL: error) in *out, which is empty on error. */
+#define RETURN_ANSWER(opened, take, out, err) \
+	do { \
+		struct query *query = (opened); \
+		const int status = query ? query_run(query, NULL, err) : -1; \
+		memset(out, 0, sizeof *(out)); \
+		if (status == 0) \
+			take(query, out); \
+		query_close(query); \
+		return status; \
+	} while (0)
+
 void query_restart(struct query *q);  /* lets all parts start again; for join() */
 
 /* Computes the bounds of part i of n of [from, to]. */

@@ -288,14 +288,12 @@ static const struct query_kind summary_query = { summary_walk, summary_join, sum
 struct query *summary_open(const struct catalog *catalog, const struct summary_options *o)
 {
 	struct summary_query *s = mem_new(1, sizeof *s);
-	int64_t from = o->from > history_begin(catalog->h) ? o->from : history_begin(catalog->h);
-	int64_t to = o->to < history_end(catalog->h) ? o->to : history_end(catalog->h);
-	query_init(&s->q, &summary_query, catalog, from, to, 1);
+	query_init(&s->q, &summary_query, catalog, o->from, o->to, 1);
 	s->gaps = o->gaps;
 	s->is_only = o->only != NULL;
 	if (o->only)
 		s->only = *o->only;
-	s->answer = (struct summary){ .start = from, .end = to };
+	s->answer = (struct summary){ .start = s->q.from, .end = s->q.to };
 	s->grouping = o->grouping;
 	window_gaps_init(&s->sums, &s->rows);
 	return &s->q;
@@ -311,20 +309,12 @@ void summary_take(struct query *q, struct summary *out)
 
 int summary_of(const struct catalog *catalog, const struct summary_options *options, struct summary *out, struct error *err)
 {
-	struct query *q = summary_open(catalog, options);
-	int status = query_run(q, NULL, err);
-	*out = (struct summary){ 0 };
-	if (status == 0)
-		summary_take(q, out);
-	query_close(q);
-	return status;
+	RETURN_ANSWER(summary_open(catalog, options), summary_take, out, err);
 }
 
 void summary_release(struct summary *s)
 {
-	for (size_t i = 0; i < s->names; i++)
-		free(s->name[i]);
-	free(s->name);
+	names_free(s->name, s->names);
 	free(s->row);
 	free(s->member);
 	thread_groups_free(s->groups);
