@@ -330,6 +330,28 @@ static void test_owners_are_distinct(void **state)
 	}
 }
 
+/* Text in bars is legible in every theme: its contrast is at least 7, or it has the terminal's own colours. */
+static void test_text_in_bars(void **state)
+{
+	(void)state;
+	struct error err = ERROR_INIT;
+	assert_true(fabs(colour_contrast(16, 231) - 21) < 0.01 && fabs(colour_contrast(231, 124) - 7.44) < 0.01);
+	for (unsigned k = 0; theme_shipped_name(k); k++) {
+		struct app app;
+		struct history *h = history_open(path, &err);
+		struct ui_options o = { .theme = theme_shipped_name(k), .width = 92, .height = 24, .config = "/dev/null" };
+		assert_int_equal(viewer_init(&app, h, &o, &err), 0);
+		appearance_set_depth(&app, DEPTH_256);
+		for (unsigned code = 0; code < VIS_COUNT + OWNERS; code++) {
+			const bool owners = code >= VIS_COUNT;
+			const struct style s = appearance_bar_style(&app, owners ? code - VIS_COUNT : code, owners);
+			assert_true(s.bg < 16 || s.fg < 16 || colour_contrast(s.fg, s.bg) >= CONTRAST_MIN);
+		}
+		viewer_release(&app);
+		history_close(h);
+	}
+}
+
 /* A wait that fills a cell of a small palette has its letter, so that red beside green is not the only difference. */
 static void test_letters_of_small_palettes(void **state)
 {
@@ -377,6 +399,7 @@ int main(void)
 		cmocka_unit_test(test_owners_are_no_waits),
 		cmocka_unit_test(test_owners_are_distinct),
 		cmocka_unit_test(test_letters_of_small_palettes),
+		cmocka_unit_test(test_text_in_bars),
 	};
 	return cmocka_run_group_tests_name("ui look", tests, write_world, drop_world);
 }

@@ -44,7 +44,11 @@ void appearance_next_tier(struct app *app);
 /* Fills *src for the cells of a row. *src refers to *attrs_out, which the caller frees after the last use of *src. */
 void appearance_cell_source(const struct app *app, struct row_id row, struct cell_source *src, uint32_t **attrs_out);
 struct glyph appearance_glyph(const struct app *app, struct cell c, bool owners);
-/* Returns the style of text inside a bar of this state or owner. */
+#define CONTRAST_MIN 7.0  /* of text in bars, with 256 colours */
+/* Returns the contrast (WCAG 2.2: 1 to 21) of two of the upper 240 colours. */
+double colour_contrast(int a, int b);
+/* Returns the style of text inside a bar of this state or owner: that of the bar if the text is legible there, otherwise
+ * that of normal text. */
 struct style appearance_bar_style(const struct app *app, unsigned code, bool owners);
 /* Returns the name of the owner with this code (0: idle, 1: host, 2 ..: VMs), its letter and its style; NULL: no owner
  * has it. */

@@ -1,6 +1,8 @@
 /* Chooses the glyph of a cell for each tier. */
 #include "ui/widgets/appearance.h"
 
+#include <math.h>
+
 #include "ui/core/app.h"
 
 #define LOW_MARK '_'    /* blocks: bar of a wait below 1/16 */
@@ -116,9 +118,34 @@ static struct glyph block_glyph(const struct app *app, struct cell c, const stru
 	return two_colour_glyph(eighths ? 0x2580U + eighths : LOW_MARK, ink, main->style.bg);
 }
 
+/* Returns the relative luminance of one of the upper 240 colours (WCAG 2.2). */
+static double colour_luminance(int colour)
+{
+	static const double share[3] = { 0.2126, 0.7152, 0.0722 };
+	static const uint8_t step[6] = { 0, 95, 135, 175, 215, 255 };
+	const int cube = colour - 16, grey = 8 + 10 * (colour - 232);
+	const int rgb[3] = { cube / 36, cube / 6 % 6, cube % 6 };
+	double sum = 0;
+	for (int i = 0; i < 3; i++) {
+		const double c = (colour < 232 ? step[rgb[i]] : grey) / 255.0;
+		sum += share[i] * (c <= 0.04045 ? c / 12.92 : pow((c + 0.055) / 1.055, 2.4));
+	}
+	return sum;
+}
+
+double colour_contrast(int a, int b)
+{
+	const double x = colour_luminance(a) + 0.05, y = colour_luminance(b) + 0.05;
+	return x > y ? x / y : y / x;
+}
+
 struct style appearance_bar_style(const struct app *app, unsigned code, bool owners)
 {
-	return face_of(app, code, owners).style;
+	struct style style = face_of(app, code, owners).style;
+	if (style.bg < SMALL_PALETTE || style.fg < SMALL_PALETTE || colour_contrast(style.fg, style.bg) >= CONTRAST_MIN)
+		return style;
+	style.fg = colour_contrast(16, style.bg) > colour_contrast(231, style.bg) ? 16 : 231;
+	return colour_contrast(style.fg, style.bg) >= CONTRAST_MIN ? style : app->appearance.palette.part[PART_NORMAL];
 }
 
 uint32_t appearance_bar(const struct app *app, double part)
