@@ -153,6 +153,11 @@ static int read_header(struct history *h, struct error *err)
 	return read_sections(h, err);
 }
 
+void history_unmap_read(const struct history *h)
+{
+	madvise((void *)(uintptr_t)h->map, (size_t)h->size, MADV_DONTNEED);
+}
+
 static int map_file(struct history *h, struct error *err)
 {
 	struct stat st;

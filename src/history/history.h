@@ -147,6 +147,8 @@ static inline int64_t history_ref_text(int64_t value) { return value >> 32; }   
 static inline uint32_t history_ref_number(int64_t value) { return (uint32_t)value; }
 const void *history_meta(const struct history *h, const char *key, size_t *size);   /* value of the pair; NULL: absent */
 
+/* Gives the memory back that reads have mapped; later reads map it again. */
+void history_unmap_read(const struct history *h);
 /* Returns bytes of the derived data; NULL: they lie outside of the data, or are damaged, which history_damage() does not
  * report, or reads are watched (history_watch()): then the data must be computed from what the watch reports. */
 const uint8_t *history_derived(const struct history *h, uint64_t offset, uint64_t size);

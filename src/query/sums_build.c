@@ -103,6 +103,7 @@ static int write_segments(struct sums_builder *b, size_t from, size_t to, size_t
 		}
 		segment_release(g);
 	}
+	history_unmap_read(h);
 	return status ? -1 : 0;
 }
 
