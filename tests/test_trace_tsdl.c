@@ -78,7 +78,7 @@ static void test_names(void **state)
 	assert_refused("integer { size = 8; }, a;", "invalid field");
 }
 
-/* Unused values are checked too, because libbabeltrace2 rejects metadata in which they are damaged. */
+/* Unused values are checked too: metadata in which they are damaged is damaged. */
 static void test_values(void **state)
 {
 	(void)state;

@@ -50,7 +50,7 @@
 #endif
 
 static const struct { bool present; const char *library, *use; } features[] = {
-	{ WITH_BABELTRACE, "libbabeltrace2", "CTF beyond that of LTTng and perf; sessions of a relay daemon" },
+	{ WITH_BABELTRACE, "libbabeltrace2", "sessions of a relay daemon" },
 	{ WITH_TRACEEVENT, "libtraceevent", "recordings of stealscope record, files of trace-cmd and perf" },
 	{ WITH_ZSTD, "libzstd", "compressed files of perf" },
 	{ WITH_LIBARCHIVE, "libarchive", "recordings in archives, compressed files" },

@@ -77,12 +77,12 @@ src_libtrace_a_SOURCES = \
 	src/trace/worker_pool.c
 if HAVE_BABELTRACE
 src_libtrace_a_SOURCES += \
-	src/trace/babeltrace/field_binding.c src/trace/babeltrace/field_binding.h \
-	src/trace/babeltrace/library.c src/trace/babeltrace/library.h \
-	src/trace/babeltrace/translate.c src/trace/babeltrace/translate.h \
+	src/trace/live/field_binding.c src/trace/live/field_binding.h \
+	src/trace/live/library.c src/trace/live/library.h \
+	src/trace/live/translate.c src/trace/live/translate.h \
 	src/trace/live/live_child.c
 else
-src_libtrace_a_SOURCES += src/trace/babeltrace/babeltrace_none.c
+src_libtrace_a_SOURCES += src/trace/live/live_none.c
 endif
 if HAVE_TRACEEVENT
 src_libtrace_a_CPPFLAGS += $(TRACEEVENT_CFLAGS)
@@ -130,9 +130,9 @@ tests_test_trace_reader_LDADD = $(TRACE_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_trace_ctf_suite
 tests_test_trace_ctf_suite_SOURCES = tests/test_trace_ctf_suite.c tests/remove_all.h tests/test.h
 tests_test_trace_ctf_suite_LDADD = $(TRACE_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_trace_differential
-tests_test_trace_differential_SOURCES = tests/test_trace_differential.c tests/slice.h tests/ctf2.c tests/ctf2.h tests/remove_all.h tests/test.h
-tests_test_trace_differential_LDADD = tests/libsim.a $(TRACE_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_trace_ctf_versions
+tests_test_trace_ctf_versions_SOURCES = tests/test_trace_ctf_versions.c tests/slice.h tests/ctf2.c tests/ctf2.h tests/remove_all.h tests/test.h
+tests_test_trace_ctf_versions_LDADD = tests/libsim.a $(TRACE_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
 # A small limit of the string table, so that the test reaches it: this object takes precedence over the library's.
 check_PROGRAMS += tests/test_trace_string_table
 tests_test_trace_string_table_SOURCES = tests/test_trace_string_table.c tests/remove_all.h tests/test.h src/trace/string_table.c

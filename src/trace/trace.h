@@ -267,7 +267,7 @@ struct trace_info {
 	int64_t realtime_error;   /* largest error of the times against CLOCK_REALTIME at the start, ns; 0: not recorded */
 	const char *tracer;       /* for example "lttng-modules 2.13.9"; "": not recorded */
 	const char *layout;
-	const char *reader;       /* decoder: "native", "libbabeltrace2", ... */
+	const char *reader;       /* name of the reader: "native", "perf", ... */
 	const char *uuid;         /* UUIDs of the CTF traces, comma separated */
 	enum trace_role role;     /* as specified, otherwise HOST if has_guest_mode, otherwise GUEST */
 	int64_t begin, end;       /* time of the first and of the last event, ns; begin > end: no event */

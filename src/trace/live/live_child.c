@@ -12,9 +12,9 @@
 
 #include "base/map.h"
 #include "base/mem.h"
-#include "trace/babeltrace/library.h"
+#include "trace/live/library.h"
 #include "trace/isolation/decoder_process.h"
-#include "trace/babeltrace/translate.h"
+#include "trace/live/translate.h"
 
 #define POLL_NS 100000000L  /* time between two polls for new data, ns */
 

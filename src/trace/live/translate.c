@@ -1,7 +1,7 @@
-#include "trace/babeltrace/translate.h"
+#include "trace/live/translate.h"
 
 #include "base/mem.h"
-#include "trace/babeltrace/library.h"
+#include "trace/live/library.h"
 
 void translator_init(struct translator *t, struct event_mapping *mapping)
 {

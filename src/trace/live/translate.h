@@ -1,10 +1,10 @@
 /* Translates the libbabeltrace2 messages of one stream to events, with a layout. */
-#ifndef STEALSCOPE_TRACE_BABELTRACE_TRANSLATE_H
-#define STEALSCOPE_TRACE_BABELTRACE_TRANSLATE_H
+#ifndef STEALSCOPE_TRACE_LIVE_TRANSLATE_H
+#define STEALSCOPE_TRACE_LIVE_TRANSLATE_H
 
 #include <babeltrace2/babeltrace.h>
 
-#include "trace/babeltrace/field_binding.h"
+#include "trace/live/field_binding.h"
 #include "trace/loss_placement.h"
 
 /* State shared by all streams. */

@@ -1,4 +1,4 @@
-#include "trace/babeltrace/library.h"
+#include "trace/live/library.h"
 
 #include <pthread.h>
 #include <stdio.h>

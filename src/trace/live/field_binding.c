@@ -1,4 +1,4 @@
-#include "trace/babeltrace/field_binding.h"
+#include "trace/live/field_binding.h"
 
 #include <stdlib.h>
 #include <string.h>

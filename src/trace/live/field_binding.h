@@ -1,7 +1,7 @@
 /* Binds a layout to the event classes of a trace in libbabeltrace2: resolves the names of fields once per event class,
  * never per event. For use by one thread. */
-#ifndef STEALSCOPE_TRACE_BABELTRACE_FIELD_BINDING_H
-#define STEALSCOPE_TRACE_BABELTRACE_FIELD_BINDING_H
+#ifndef STEALSCOPE_TRACE_LIVE_FIELD_BINDING_H
+#define STEALSCOPE_TRACE_LIVE_FIELD_BINDING_H
 
 #include <babeltrace2/babeltrace.h>
 

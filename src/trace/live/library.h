@@ -1,6 +1,6 @@
 /* Access to libbabeltrace2: its CTF plugin and its errors. */
-#ifndef STEALSCOPE_TRACE_BABELTRACE_LIBRARY_H
-#define STEALSCOPE_TRACE_BABELTRACE_LIBRARY_H
+#ifndef STEALSCOPE_TRACE_LIVE_LIBRARY_H
+#define STEALSCOPE_TRACE_LIVE_LIBRARY_H
 
 #include <babeltrace2/babeltrace.h>
 
