@@ -28,8 +28,8 @@ OPERATORS = [  # (pattern, replacements)
 OTHERS = {  # tests of other directories, and in Python, that ask about a directory; its unit tests are in its part.mk
     "base": ["latency", "mark_live", "escaped_names"], "beacon": ["srbn_read"], "compare": ["diff", "whatif"],
     "cli": ["mistakes", "mcp", "refusals", "pages", "completion", "collect", "events", "run", "record_cli"],
-    "export": ["export", "export_http", "export_names", "export_spans", "schema"],
-    "index": ["cache", "session", "recordings", "packed_input"],
+    "export": ["export", "export_http", "export_names", "export_postgres", "export_spans", "schema"],
+    "index": ["cache", "session", "recordings", "packed_input", "events", "tsc_host", "collect"],
     "latency": ["latency_truth", "latency_spans", "latency_traces", "latency_cores"],
     "live": ["live_names", "monitor", "run", "srbn_read", "top_cores"],
     "query": ["findings", "path", "flow_truth", "conservation", "culprits", "verdict", "tenant_random", "escaped_names"],

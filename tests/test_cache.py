@@ -37,13 +37,15 @@ def check_changes(tmp):
 
 
 def check_readonly(tmp):
-    """The history of a read-only directory is stored in the user's cache directory."""
-    folder, own = os.path.join(tmp, "readonly"), os.path.join(tmp, "own")
+    """The history of a read-only directory is stored in the user's cache directory, one for each directory."""
+    folder, other, own = os.path.join(tmp, "readonly"), os.path.join(tmp, "other"), os.path.join(tmp, "own")
     shutil.copytree(os.path.join(DATA, "fibonacci"), folder)
+    shutil.copytree(folder, other)
     os.mkdir(own)
     os.chmod(tmp, 0o755)
     os.chmod(own, 0o777)
     os.chmod(folder, 0o555)
+    os.chmod(other, 0o555)
 
     def as_user():
         if is_root():
@@ -53,14 +55,16 @@ def check_readonly(tmp):
         print("     not run: root may read all files, and this user namespace has no other user")
         return
     try:
-        p = subprocess.run([PROGRAM, "info", folder], env=dict(os.environ, XDG_CACHE_HOME=own), capture_output=True, text=True,
-                           preexec_fn=as_user, check=False, timeout=120)
-        kept = [name for _, _, names in os.walk(own) for name in names]
-        check(p.returncode == 0 and len(kept) == 1 and kept[0].endswith(".steal"), f"stored as {kept} {p.stderr.strip()}")
+        for number, at in enumerate((folder, other, folder)):
+            p = subprocess.run([PROGRAM, "info", at], env=dict(os.environ, XDG_CACHE_HOME=own), capture_output=True, text=True,
+                               preexec_fn=as_user, check=False, timeout=120)
+            kept = [name for _, _, names in os.walk(own) for name in names]
+            check(p.returncode == 0 and len(kept) == min(number + 1, 2) and kept[0].endswith(".steal"), f"stored as {kept} {p.stderr.strip()}")
         check("stealscope.steal" not in os.listdir(folder), "and not next to the traces")
     except PermissionError:
         print("     another user cannot execute the program: not tested")
     os.chmod(folder, 0o755)
+    os.chmod(other, 0o755)
 
 
 def check_full(tmp):
