@@ -232,6 +232,9 @@ struct trace_reader {
 	void (*close)(struct source *s);
 };
 
+/* Members of a reader that runs in child processes; message: error for a child that crashed or was silent for a minute. */
+#define IN_CHILD(message) .isolated = true, .silence_limit = 60, .crash_message = (message), .silence_message = (message)
+
 extern const struct trace_reader *const readers[];  /* ends with NULL; of several readers that claim a file, the first
                                                      * one is used */
 

@@ -422,14 +422,10 @@ static void narrow_part(const struct source *s, const struct trace_window *windo
 	fclose(f);
 }
 
-#define CRASHED "libtraceevent crashed or hung while reading it"
 const struct trace_reader pages_reader = {
 	.name = "libtraceevent",
-	.isolated = true,
+	IN_CHILD("libtraceevent crashed or hung while reading it"),
 	.is_whole_machine = true,
-	.silence_limit = 60,
-	.crash_message = CRASHED,
-	.silence_message = CRASHED,
 	.remedy = REMEDY,
 	.unit = "page",
 	.claims = pages_claims,

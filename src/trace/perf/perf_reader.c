@@ -55,15 +55,11 @@ static void add_notes(const struct source *s, const char *machine, struct notes 
 		note_add(notes, LIVE_TRUNCATED, machine, s->location[0]->path, s->truncation);
 }
 
-#define CRASHED "libtraceevent crashed or hung while reading it"
 const struct trace_reader perf_reader = {
 	.name = "perf",
-	.isolated = true,
+	IN_CHILD("libtraceevent crashed or hung while reading it"),
 	.is_whole_machine = true,
 	.finds_streams = true,
-	.silence_limit = 60,
-	.crash_message = CRASHED,
-	.silence_message = CRASHED,
 	.remedy = "copy the file again after perf has finished",
 	.unit = "record",
 	.claims = perf_claims,

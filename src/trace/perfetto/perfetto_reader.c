@@ -358,14 +358,10 @@ static void add_notes(const struct source *s, const char *machine, struct notes 
 		note_add(notes, CLOCK_CORRECTED, machine);
 }
 
-#define CRASHED "the reader of Perfetto traces crashed or hung"
 const struct trace_reader perfetto_reader = {
 	.name = "perfetto",
-	.isolated = true,
+	IN_CHILD("the reader of Perfetto traces crashed or hung"),
 	.is_whole_machine = true,
-	.silence_limit = 60,
-	.crash_message = CRASHED,
-	.silence_message = CRASHED,
 	.remedy = REMEDY,
 	.unit = "bundle",
 	.claims = claim_file,

@@ -285,15 +285,11 @@ static void add_notes(const struct source *s, const char *machine, struct notes 
 	note_add(notes, TEXT_TRACE, machine);
 }
 
-#define CRASHED "the reader of texts crashed or hung"
 const struct trace_reader text_reader = {
 	.name = "text",
-	.isolated = true,
+	IN_CHILD("the reader of texts crashed or hung"),
 	.is_whole_machine = true,
 	.finds_streams = true,
-	.silence_limit = 60,
-	.crash_message = CRASHED,
-	.silence_message = CRASHED,
 	.remedy = "copy the file again",
 	.unit = "line",
 	.claims = claim_text,

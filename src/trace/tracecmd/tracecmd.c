@@ -81,14 +81,10 @@ static void add_notes(const struct source *s, const char *machine, struct notes 
 		note_add(notes, CLOCK_CORRECTED, machine);
 }
 
-#define CRASHED "libtraceevent crashed or hung while reading it"
 const struct trace_reader tracecmd_reader = {
 	.name = "trace-cmd",
-	.isolated = true,
+	IN_CHILD("libtraceevent crashed or hung while reading it"),
 	.is_whole_machine = true,
-	.silence_limit = 60,
-	.crash_message = CRASHED,
-	.silence_message = CRASHED,
 	.remedy = "copy the file again after trace-cmd has finished",
 	.unit = "page",
 	.claims = tracecmd_claims,

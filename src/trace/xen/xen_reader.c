@@ -127,15 +127,11 @@ static void add_notes(const struct source *s, const char *machine, struct notes 
 		note_add(notes, XEN_NAMES_UNKNOWN, machine);
 }
 
-#define CRASHED "the reader of xentrace files crashed or hung"
 const struct trace_reader xen_reader = {
 	.name = "xentrace",
-	.isolated = true,
+	IN_CHILD("the reader of xentrace files crashed or hung"),
 	.is_whole_machine = true,
 	.has_own_events = true,
-	.silence_limit = 60,
-	.crash_message = CRASHED,
-	.silence_message = CRASHED,
 	.remedy = REMEDY,
 	.unit = "window",
 	.claims = claim_file,
