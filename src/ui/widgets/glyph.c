@@ -142,7 +142,8 @@ double colour_contrast(int a, int b)
 struct style appearance_bar_style(const struct app *app, unsigned code, bool owners)
 {
 	struct style style = face_of(app, code, owners).style;
-	if (style.bg < SMALL_PALETTE || style.fg < SMALL_PALETTE || colour_contrast(style.fg, style.bg) >= CONTRAST_MIN)
+	if (style.bg < SMALL_PALETTE ||
+	    (style.fg >= SMALL_PALETTE && colour_contrast(style.fg, style.bg) >= CONTRAST_MIN))
 		return style;
 	style.fg = colour_contrast(16, style.bg) > colour_contrast(231, style.bg) ? 16 : 231;
 	return colour_contrast(style.fg, style.bg) >= CONTRAST_MIN ? style : app->appearance.palette.part[PART_NORMAL];
