@@ -164,6 +164,25 @@ static void test_stop(void **state)
 	assert_true(counts.uid != 0);
 }
 
+/* Takes 2 ms in the middle fifth of a measurement of 101 rounds, in which a round has two calls. */
+static void slow_in_the_middle(uint32_t nr, uint64_t a0, uint64_t a1)
+{
+	record_call(nr, a0, a1);
+	if (ncalls > 80 && ncalls < 120)
+		nanosleep(&(struct timespec){ .tv_nsec = 2000000 }, NULL);
+}
+
+/* The costs are medians: some slow rounds do not matter, wherever they are. */
+static void test_median(void **state)
+{
+	(void)state;
+	const struct beacon_options o = { .rate = 10, .output = output, .hypercall = slow_in_the_middle };
+	struct beacon_cost cost;
+	struct error err = ERROR_INIT;
+	assert_int_equal(beacon_measure(&o, 101, &cost, &err), 0);
+	assert_true(cost.hypercall_ns < 2000000 && cost.pulse_ns < 2000000);
+}
+
 static void test_measure(void **state)
 {
 	(void)state;
@@ -266,6 +285,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_largest_uid, make_output, drop_output),
 		cmocka_unit_test_setup_teardown(test_stop, make_output, drop_output),
 		cmocka_unit_test_setup_teardown(test_measure, make_output, drop_output),
+		cmocka_unit_test_setup_teardown(test_median, make_output, drop_output),
 		cmocka_unit_test_setup_teardown(test_no_output, make_output, drop_output), cmocka_unit_test(test_no_permission),
 		cmocka_unit_test_setup_teardown(test_busy, make_output, drop_output),
 		cmocka_unit_test_setup_teardown(test_costs, make_output, drop_output),
