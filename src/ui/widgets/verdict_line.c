@@ -280,7 +280,7 @@ void verdict_line_draw(struct app *app, struct screen *s, int y)
 	const size_t next = shows_overview(app) ? 0 : app->verdict->shown + 1;  /* the finding that a key shows */
 	if (next < v->len && next < VERDICT_LINE_KEYS && *v->item[next].command && !app->is_picture)
 		snprintf(right + strlen(right), sizeof right - strlen(right), "%s: %s",
-		         keymap_text(&app->keymap, ACT_FINDING_1 + (int)next, keys, sizeof keys),
+		         keymap_text(&app->keymap, (enum action)(ACT_FINDING_1 + next), keys, sizeof keys),
 		         next ? "next finding" : "show it");
 	const int right_w = *right && text_width(right) <= space * 2 / 5 ? text_width(right) + 3 : 0;
 	const struct style style = p->part[finding_is_healthy(shown_finding(app)) ? PART_STATUS : PART_STEAL];
