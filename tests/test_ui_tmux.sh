@@ -66,6 +66,7 @@ view="$builddir/stealscope view $dir/world.steal"
 shell 100 30
 run "cd $dir; stty -a > before; clear; $view; echo status \$?"
 wait_for 'most delayed' 'first frame: the overview'
+t send-keys -t v Tab  # from the verdict's row, a machine, to the threads
 wait_for '98 % taken by host/2101 burnP6' 'the culprit'
 t send-keys -t v C-c
 wait_for ' q quits' '^C'
@@ -113,7 +114,7 @@ wait_for 'Stopped' '^Z'
 [ "$(state '#{alternate_on}#{cursor_flag}')" = 01 ] || fail 'the terminal was not restored by ^Z'
 run fg
 wait_for '? help' 'fg'
-t send-keys -t v '>'
+t send-keys -t v Tab '>'
 wait_for 'by host/2101 burnP6' 'keys after fg'
 t send-keys -t v Q
 
@@ -174,14 +175,14 @@ for _ in $(seq 200); do
 	sleep 0.05
 done
 mouse() { t send-keys -t v -l "$(printf '\033[<%b' "$1")"; sleep 0.2; }
-mouse '0;58;6M'; mouse '0;58;6m'  # button 1 at column 58, line 6; let go
+mouse '0;58;7M'; mouse '0;58;7m'  # button 1 at column 58, line 7; let go
 wait_for 'Debian/3525 critical_task' 'a click on a thread'
 [ "$(state '#{mouse_sgr_flag}')" = 1 ] || fail 'columns past 223 are not reported'
 mouse '80;48;6M'; mouse '81;48;6M'  # Ctrl and the wheel at column 48
 wait_for 'Debian/3525 critical_task' 'Ctrl and the wheel keep the row'
 mouse '65;48;6M'
 wait_for 'Debian/880 sshd' 'the wheel goes to the next row'
-mouse '0;58;6M\033[<0;58;6m'  # press and release arrive together
+mouse '0;58;7M\033[<0;58;7m'  # press and release arrive together
 wait_for ' Debian/3525 critical_task 12:03:04.1180 RUNNING' 'a click over a slow line'
 t send-keys -t v Q
 
@@ -212,7 +213,7 @@ for term in xterm-256color xterm screen linux vt100; do
 	run "clear; TERM=$term $view; echo left-$term"
 	wait_for 'help' "frame on $term"
 	wait_for 'critical_task' "rows on $term"
-	t send-keys -t v Enter
+	t send-keys -t v Tab Enter
 	wait_for 'Enter flow' "timeline on $term"
 	t send-keys -t v BSpace  # DEL, which differs from terminfo on some of them
 	wait_for 'most delayed' "back on $term"
