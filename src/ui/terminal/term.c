@@ -14,6 +14,7 @@
 #include <term.h>
 #include <unistd.h>
 
+#include "base/base64.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/terminal_type.h"
@@ -315,19 +316,10 @@ void term_mouse(struct terminal *t, bool on)
 
 void term_copy(struct terminal *t, const char *text)
 {
-	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	const unsigned char *s = (const unsigned char *)text;
-	size_t n = strlen(text);
+	char *coded = base64_encode(text, strlen(text));
 	flushinp();
-	fputs("\033]52;c;", t->out);
-	for (size_t i = 0; i < n; i += 3) {
-		unsigned v = (unsigned)s[i] << 16 | (i + 1 < n ? (unsigned)s[i + 1] << 8 : 0) | (i + 2 < n ? s[i + 2] : 0);
-		putc(digits[v >> 18], t->out);
-		putc(digits[v >> 12 & 63], t->out);
-		putc(i + 1 < n ? digits[v >> 6 & 63] : '=', t->out);
-		putc(i + 2 < n ? digits[v & 63] : '=', t->out);
-	}
-	fputs("\033\\", t->out);
+	fprintf(t->out, "\033]52;c;%s\033\\", coded);
+	free(coded);
 	fflush(t->out);
 }
 
