@@ -499,6 +499,13 @@ static void overview_remap_rows(struct app *app, struct pane *pane, const struct
 	p->sums_from = p->sums_to = 0;
 }
 
+void overview_closed(struct app *app, struct pane *pane)
+{
+	const struct overview *p = overview_state(pane);
+	if (!app->row_chosen && p->has_target && app->view.row.kind == ROW_MACHINE)
+		app->view.row = rows_of_victim(&app->rows, &p->at);
+}
+
 void overview_back(struct app *app)
 {
 	struct overview *p = overview_state(app->pane[PANE_OVERVIEW]);
@@ -518,7 +525,8 @@ void overview_back(struct app *app)
 }
 
 const struct pane_ops overview_pane = {
-	.size = sizeof(struct overview), .replaces_rows = true, .open = overview_open, .refresh = overview_refresh,
+	.size = sizeof(struct overview), .replaces_rows = true, .open = overview_open, .closed = overview_closed,
+	.refresh = overview_refresh,
 	.window = overview_window, .query = overview_open_query, .take = overview_take_answer, .arrange = overview_make_lines,
 	.sort = overview_sort_next, .group = overview_group_next, .name = overview_get_name, .title = overview_get_title,
 	.label_width = overview_label_width, .heading = overview_draw_headings,

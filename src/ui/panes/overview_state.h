@@ -38,6 +38,8 @@ static inline const struct summary_row *overview_line(const struct pane *pane, s
 	return &p->s.row[p->line[i]];
 }
 
+/* Leaves the line that the overview chose: keys of the timeline apply to a thread of its machine. */
+void overview_closed(struct app *app, struct pane *pane);
 /* Writes the name of a line's machine, thread or group. */
 void overview_row_text(const struct app *app, const struct summary_row *r, char *buf, size_t size);
 /* Writes the top culprit of a row: "host/306 burnP6", "other threads of Debian". Returns buf. */

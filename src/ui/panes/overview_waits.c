@@ -134,8 +134,10 @@ const struct target *overview_target(const struct pane *pane, size_t i)
 void overview_go_to_moment(struct app *app, const struct moment *m)
 {
 	struct overview *p = overview_state(app->pane[PANE_OVERVIEW]);
-	if (app->pane_below == &p->pane)
+	if (app->pane_below == &p->pane) {
+		overview_closed(app, &p->pane);
 		p->return_view = app->view;
+	}
 	app->row_chosen = true;
 	pane_go(app, overview_row(&m->target), m->start, m->end);
 	app->view.a = m->start;
