@@ -62,7 +62,8 @@ with scratch() as folder:
     answer("gaps", history, "--locks")
     answer("gaps", history, "--inside")
     for command in (["info", history], ["sync", history], ["flow", history, "Debian/151"],
-                    ["flow", history, "Debian/151", "--intervals"], ["gaps", history, "--periodic"],
+                    ["flow", history, "Debian/151", "--intervals"], ["steal", history, "host/CPU0"],
+                    ["gaps", history, "--periodic"],
                     ["gaps", history, "--lengths"], ["gaps", history, "Debian/151", "--histogram"],
                     ["events", history, "--at", "50%", "--around", "1s"], ["exits", history, "--by", "thread"], ["exits", history, "--histogram"], ["waits", history],
                     ["waits", requests, "--polling"],

@@ -1,5 +1,7 @@
 #include "report/report.h"
 
+/* A flow has the first FLOW_COLUMNS; the users of a CPU have all. */
+#define FLOW_COLUMNS 6
 static const struct column entry_columns[] = {
 	{ "machine", "machine", COL_TEXT },  { "tid", "TID", COL_INT },
 	{ "name", "name", COL_TEXT },       { "kind", "kind", COL_UNCUT },
@@ -19,10 +21,11 @@ static struct value value_name(const struct flow *f, uint32_t name)
 }
 
 static int report_entries(FILE *out, struct report_how how, const struct catalog *catalog, const struct flow *f,
-                          const struct origin *o, struct error *err)
+                          bool is_cpu, const struct origin *o, struct error *err)
 {
-	static const struct report_shape shape = REPORT_SHAPE("flow", entry_columns);
-	struct report *r = report_begin(out, how, &shape, o);
+	static const struct report_shape users = REPORT_SHAPE("cpu-users", entry_columns);
+	static const struct report_shape flow = { "flow", entry_columns, FLOW_COLUMNS, "", NULL };
+	struct report *r = report_begin(out, how, is_cpu ? &users : &flow, o);
 	for (size_t i = 0; i < f->entries; i++) {
 		const struct flow_entry *e = &f->entry[i];
 		const struct actor *actor = &e->actor;
@@ -60,5 +63,5 @@ int report_flow(FILE *out, struct report_how how, const struct catalog *catalog,
 	}
 	if (options && options->intervals)
 		return report_intervals(out, how, catalog, f, o, err);
-	return report_entries(out, how, catalog, f, o, err);
+	return report_entries(out, how, catalog, f, options == NULL, o, err);
 }
