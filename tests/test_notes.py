@@ -45,7 +45,7 @@ with scratch() as folder:
     def screens(history, *lines):
         with open(f"{folder}/script", "w", encoding="utf-8") as f:
             f.write("\n".join(f":screen {folder}/{i}!\n{line}" for i, line in enumerate(lines)) + f"\n:screen {folder}/last!\n")
-        run("view", history, "--script", f"{folder}/script", "--size", "80x60", "--glyphs", "ascii", "--color", "never")
+        run("view", history, "--script", f"{folder}/script", "--size", "80x120", "--glyphs", "ascii", "--color", "never")
         for name in [*range(len(lines)), "last"]:
             with open(f"{folder}/{name}", encoding="utf-8") as f:
                 yield f.read()

@@ -14,6 +14,7 @@ import time
 from e2e import DATA, PROGRAM, check, run, scratch
 
 QUESTION = b"\x1b]11;?\x1b\\\x1b[c"
+FRAME = rb"most delayed.*help"  # first and last part of the overview
 TYPE = b"\x1b[?64;1;2;6;9;15;16;17;18;21;22;28c"
 
 
@@ -64,10 +65,10 @@ def opened(recording, answer, *args, **env):
     t = Terminal("view", recording, "--fresh", *args, **env)
     check(t.read(re.escape(QUESTION)) is not None, "the viewer asks for the background")
     t.write(answer)
-    t.read(rb"most delayed.*filter")
+    t.read(FRAME)
     t.read(rb"(?!)", 0.4)  # until nothing changes
     t.write(b"\x0c")       # all cells again
-    return t, t.read(rb"most delayed.*filter")
+    return t, t.read(FRAME)
 
 
 def check_themes(recording):
@@ -103,7 +104,7 @@ def check_hostile(recording):
     t = Terminal("view", recording, "--fresh")
     t.read(re.escape(QUESTION))
     t.write(b"\x1b]11;rgb:" + b"j" * 100)
-    t.read(rb"most delayed.*filter")
+    t.read(FRAME)
     check(t.quit() == 0, "an answer without an end swallows a bounded number of keys")
 
 
