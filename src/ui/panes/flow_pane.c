@@ -146,12 +146,14 @@ static void flow_pane_take_answer(struct app *app, struct pane *pane, struct que
 {
 	struct flow_pane *p = (struct flow_pane *)pane;
 	char text[320];
+	const int columns = lane_columns(p, app->w);
 	flow_take(q, &p->flow);
 	make_lines(p);
 	for (size_t i = 0; i < pane->lines; i++) {
 		line_text(app, &p->flow, &p->line[i], text, sizeof text);
 		p->widest = text_width(text) > p->widest ? text_width(text) : p->widest;
 	}
+	pane->preliminary = lane_columns(p, app->w) != columns;  /* the bars were computed for other columns */
 	app_layout(app, panes_label_w(app, pane));
 }
 
