@@ -55,7 +55,7 @@ void panes_remap(struct app *app, const struct rows *old, const struct rows *new
 			p->ops->remap(app, p, old, new);
 		if (p->ops->is_scoped)
 			p->scope.row = row_remap(old, new, p->scope.row);
-		p->reserved = p->lines;
+		p->reserved = p->lines + (p->ops->above && p->valid ? (size_t)p->ops->above(app, p, NULL, 0) : 0);
 		pane_drop_answer(p);
 		p->from = p->to = 0;
 		p->pending = p->valid = false;
