@@ -269,6 +269,7 @@ static void test_cancel(void **state)
 	char text[200];
 	bool changed;
 	begin(&app, &stage, world);
+	free(press(&app, ":Debian/3525<Enter>"));
 	for (const char *keys = ":offset Debian +3us<Enter>", *at = keys; *at;)
 		viewer_key(&app, key_parse(&at));
 	do
