@@ -97,11 +97,14 @@ def check_threads(history, events):
 
 def check_cause(folder, history):
     """In the viewer, going to the cause of a gap goes to the culprit in the status line, even to a vCPU of an untraced guest."""
-    keys = [(":host/109", ""), ("key >", "gap"), ("key [", "cause"), ("key ]", ""), ("key B", ""), ("key <Tab>", ""),
-            ("key j", ""), ("key <Enter>", "culprit")]
+    keys = [(":host/109", ""), ("key >", "gap"), ("key [", "cause"), ("key ]", ""), ("key B", ""), ("key <Tab>", "pane"),
+            ("key <Enter>", "culprit")]
     with open(f"{folder}/script", "w", encoding="utf-8") as f:
         f.writelines(key + (f"\n:screen {folder}/{screen}\n" if screen else "\n") for key, screen in keys)
     run("view", history, "--script", f"{folder}/script", "--size", "120x40", "--glyphs", "ascii")
+    with open(f"{folder}/pane", encoding="utf-8") as f:
+        text = f.read()
+    check(re.search(r"^ *victim +culprit .*\n host/109 burnP6 +vmm-104/vCPU0 ", text, re.M), f"the first line of the pane: {text}")
     status = {}
     for name in ("gap", "cause", "culprit"):
         with open(f"{folder}/{name}", encoding="utf-8") as f:
