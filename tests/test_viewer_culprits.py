@@ -115,8 +115,12 @@ def check_recordings(folder):
     disk = os.path.join(folder, "disk.steal")
     shows(screen(disk, ["OC"], folder), r"host/153 IO io0 +preempting +host/267 rtburst", "disk: the path sums by thread")
     shows(screen(disk, ["OC<Enter>"], folder), r"IO io0.*rtburst", "disk: two keys lead to a delay by rtburst")
-    lines = screen(os.path.join(folder, "migrate.steal"), ["O"], folder, "120x40")
-    shows(lines, r"^ Debian/149 cc .* host +\d+% +360 ms \(migration\)", "the longest wait has its own culprit")
+    migrate = os.path.join(folder, "migrate.steal")
+    shows(screen(migrate, ["O"], folder, "130x40"), r"^ Debian/149 cc .* host +\d+% +360 ms \(migration\)",
+          "the longest wait has its own culprit")
+    lines = screen(migrate, ["Ojj"], folder, "120x40")
+    shows(lines, r"^ Debian/149 cc .* host +\d+% +360 ms ", "without space its time is shown alone")
+    shows(lines[-3:-1], r"^ Debian/149 cc .*\b360 ms \(migration\)", "the culprit of the longest wait of the selected line")
 
 
 def main():
