@@ -25,6 +25,17 @@ def try_run(*args, **options):
     return subprocess.run([PROGRAM, "run", *args], capture_output=True, text=True, timeout=120, check=False, **options)
 
 
+def wait_for_child(pid, comm):
+    """Returns when the process has a child that executes the command."""
+    while True:
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
+            for child in f.read().split():
+                with open(f"/proc/{child}/comm", encoding="utf-8") as name:
+                    if name.read().strip() == comm:
+                        return
+        time.sleep(0.01)
+
+
 def check_manners():
     """The command sees no difference, and neither does who started it."""
     for option in ((), ("--no-bpf",)):
@@ -44,9 +55,8 @@ def check_manners():
     p.send_signal(signal.SIGTERM)
     out, err = p.communicate(timeout=60)
     check(out == "got\n" and p.returncode == 5, f"SIGTERM goes to the command: {p.returncode} {err}")
-    p = subprocess.Popen([PROGRAM, "run", "--", "sh", "-c", "echo ready; sleep 60"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                         text=True, start_new_session=True)
-    p.stdout.readline()
+    p = subprocess.Popen([PROGRAM, "run", "--", "sleep", "60"], stderr=subprocess.PIPE, text=True, start_new_session=True)
+    wait_for_child(p.pid, "sleep")  # a shell loses a signal that comes just before its command starts
     os.killpg(p.pid, signal.SIGINT)  # as a terminal does
     err = p.communicate(timeout=60)[1]
     check(p.returncode == -2 and "disturbed" in err, f"Ctrl-C ends the command, then the report comes: {p.returncode} {err}")
