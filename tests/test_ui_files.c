@@ -164,7 +164,7 @@ static void test_export(void **state)
 	if (run(script, &mono80, &err) < 0)
 		fail_msg("%s", err.text);
 	static const struct { const char *name, *contains; } files[] = {
-		{ "a.txt", "burnP6" }, { "a.csv", "machine,tid,name,kind,duration_ns,share," },
+		{ "a.txt", "burnP6" }, { "a.csv", "machine,tid,name,kind,duration_ns,share\n" },
 		{ "a.csv", ",2101,burnP6,preempting," },
 		{ "a.json", "\"name\":" }, { "b.csv", "victim,culprit,ns,share\n" },
 		{ "b.txt", "victim " }, { "g.txt", "\nlength: p50 " },
