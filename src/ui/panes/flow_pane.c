@@ -278,8 +278,7 @@ static void make_lanes(const struct app *app, struct flow_pane *p, int columns)
 {
 	static const uint8_t severity[HISTORY_STATES] = { [VIS_UNKNOWN] = WAIT_SEVERITY, [VIS_BLOCKED] = WAIT_SEVERITY,
 		[VIS_RUNNING] = WAIT_SEVERITY, [VIS_VMM] = WAIT_SEVERITY, [VIS_WAKING] = WAIT_SEVERITY,
-			[VIS_HOST_BLOCKED] = WAIT_SEVERITY,
-		[VIS_PREEMPTED] = WAIT_SEVERITY };
+		[VIS_HOST_BLOCKED] = WAIT_SEVERITY, [VIS_PREEMPTED] = WAIT_SEVERITY };
 	const struct flow *f = &p->flow;
 	size_t lines = p->pane.lines - p->lane_top < CACHED_LANES ? p->pane.lines - p->lane_top : CACHED_LANES,
 		   cols = (size_t)columns;
@@ -362,8 +361,7 @@ static void flow_pane_get_title(const struct app *app, const struct pane *pane, 
 	snprintf(head, sizeof head, " %s %s %s + %s, %zu entr%s", thread, markers ? "A..B" : "from",
 	         ruler_time(from, &app->axis, p->flow.start, app->view.step),
 	         time_duration(d, p->flow.end - p->flow.start + 1), p->flow.entries, p->flow.entries == 1 ? "y" : "ies");
-	bool fits = text_width(head) + (int)strlen(omitted) + 4 <= w;
-	snprintf(buf, size, "%s%s ", head, fits ? omitted : "");
+	snprintf(buf, size, "%s%s ", head, text_width(head) + (int)strlen(omitted) + 4 <= w ? omitted : "");
 }
 
 static void flow_pane_get_file_name(const struct app *app, const struct pane *pane, char *buf, size_t size)
