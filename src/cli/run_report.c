@@ -46,7 +46,9 @@ static void write_line(const struct run_result *r, char *buf, size_t size)
 	if (n < size)
 		n += (size_t)snprintf(buf + n, size - n, " in %s", time_duration(text, t->ended - t->began));
 	if (t->seen < 0.995 && n < size)
-		snprintf(buf + n, size - n, ", waits seen of %.0f %% of it (root sees all, and names)", 100 * t->seen);
+		n += (size_t)snprintf(buf + n, size - n, ", waits seen of %.0f %% of it", 100 * t->seen);
+	if (t->seen < 0.995 && strcmp(t->source, "bpf") != 0 && n < size)
+		snprintf(buf + n, size - n, " (root sees all, and names)");
 	else if (r->limits && n < size)
 		snprintf(buf + n, size - n, " (root sees names)");
 }

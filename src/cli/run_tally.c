@@ -25,6 +25,7 @@ struct run_meter {
 	pid_t command;
 	int64_t next_sample, pause;
 	int64_t busy, stolen;      /* of all CPUs, ns */
+	int64_t unseen;            /* threads ran or waited while the kernel reported no switches, ns */
 	int64_t own_time;
 	struct run_tally t;
 };
@@ -96,6 +97,7 @@ static void add_sample(struct run_meter *m)
 		const struct live_culprit *c = v->longest_culprit < 0 ? NULL : &s.culprit[v->longest_culprit];
 		t->ran += v->ns.ran;
 		t->throttled += v->ns.throttled;
+		m->unseen += v->ns.unknown;
 		if (c && !c->own && c->kind != LIVE_OWN && c->kind != LIVE_IDLE && v->longest > t->longest) {
 			t->longest = v->longest;
 			t->longest_at = s.wall;
@@ -147,9 +149,10 @@ void run_meter_close(struct run_meter *m, struct run_tally *t)
 	const int64_t own = cpu_time(RUSAGE_SELF) - m->own_time;
 	m->t.ended = now_ns();
 	m->t.cost = (double)own / (double)max64(m->t.ended - m->t.began, 1);
-	m->t.seen = 1;
 	if (m->live) {
 		add_sample(m);
+		const int64_t seen = m->t.ran + m->t.others + m->t.throttled + m->t.own;
+		m->t.seen = m->unseen > 0 ? (double)seen / (double)(seen + m->unseen) : 1;
 		m->t.host = m->busy + m->stolen > 0 ? (double)m->stolen / (double)(m->busy + m->stolen) : 0;
 		qsort(m->t.culprit, m->t.culprits, sizeof *m->t.culprit, most_first);
 		live_close(m->live);
