@@ -34,14 +34,15 @@ static void prove_current(struct machine *mc, uint32_t number, int64_t tid)
 		known = false;
 	}
 	cpu_set_current(mc, number, th, MODE_UNKNOWN);
-	if (old && old->pid == tid)  /* exec by a thread other than the leader: the thread gets the leader's TID, and its own
-	                              * TID ends */
+	if (old && old->pid == tid) {  /* exec by a thread other than the leader: the thread gets the leader's TID, and its own
+	                                * TID ends */
 		thread_end(mc, old);
-	else if (known)
+	} else if (known) {
 		count_contradiction(mc);
-	if (known && old && !old->has_left) {
-		hidden_threads_add(&mc->hidden, old->tid, old->comm);
-		old->is_hidden = true;
+		if (old && !old->has_left) {
+			hidden_threads_add(&mc->hidden, old->tid, old->comm);
+			old->is_hidden = true;
+		}
 	}
 }
 
