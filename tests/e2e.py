@@ -82,6 +82,18 @@ def is_root():
         return os.geteuid() == 0 and any(int(line.split()[2]) > 65534 for line in f)
 
 
+def become_other():
+    """Before the program starts: gives up root. Without root, it stays this user."""
+    if is_root():
+        os.setgid(65534)
+        os.setuid(65534)
+
+
+def has_other_user():
+    """Returns false for the root of a user namespace without other users, who may read all files."""
+    return os.geteuid() != 0 or is_root()
+
+
 @functools.lru_cache(maxsize=None)
 def is_sanitized():
     with open(PROGRAM, "rb") as f:

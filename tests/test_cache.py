@@ -3,7 +3,7 @@ import os
 import shutil
 import subprocess
 
-from e2e import DATA, PROGRAM, check, is_root, run, scratch
+from e2e import DATA, PROGRAM, check, become_other, has_other_user, run, scratch
 
 AGAIN = "indexing again"
 
@@ -47,17 +47,13 @@ def check_readonly(tmp):
     os.chmod(folder, 0o555)
     os.chmod(other, 0o555)
 
-    def as_user():
-        if is_root():
-            os.setgid(65534)
-            os.setuid(65534)
-    if os.geteuid() == 0 and not is_root():
+    if not has_other_user():
         print("     not run: root may read all files, and this user namespace has no other user")
         return
     try:
         for number, at in enumerate((folder, other, folder)):
             p = subprocess.run([PROGRAM, "info", at], env=dict(os.environ, XDG_CACHE_HOME=own), capture_output=True, text=True,
-                               preexec_fn=as_user, check=False, timeout=120)
+                               preexec_fn=become_other, check=False, timeout=120)
             kept = [name for _, _, names in os.walk(own) for name in names]
             check(p.returncode == 0 and len(kept) == min(number + 1, 2) and kept[0].endswith(".steal"), f"stored as {kept} {p.stderr.strip()}")
         check("stealscope.steal" not in os.listdir(folder), "and not next to the traces")

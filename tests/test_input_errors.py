@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 
-from e2e import DATA, PROGRAM, check, is_emulated, is_root, is_sanitized, run, scratch, simulate, table
+from e2e import DATA, PROGRAM, check, is_emulated, become_other, has_other_user, is_sanitized, run, scratch, simulate, table
 
 TRACE = os.path.join(DATA, "fibonacci")
 
@@ -42,16 +42,12 @@ def check_unreadable(folder):
         with open(path, "wb"):
             os.chmod(path, 0)
 
-    def as_user():
-        if is_root():
-            os.setgid(65534)
-            os.setuid(65534)
-    if os.geteuid() == 0 and not is_root():
+    if not has_other_user():
         print("     not run: root may read all files, and this user namespace has no other user")
         return
     try:
         for path in (trace, *files):
-            p = subprocess.run([PROGRAM, "sync", path], capture_output=True, text=True, preexec_fn=as_user, check=False)
+            p = subprocess.run([PROGRAM, "sync", path], capture_output=True, text=True, preexec_fn=become_other, check=False)
             unreadable = path + ("/host" if path == trace else "")
             check(p.returncode == 2 and p.stderr.startswith(f"stealscope: {unreadable}: Permission denied (") and
                   p.stderr.count("\n") == 1, p.stderr.strip())

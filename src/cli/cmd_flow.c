@@ -12,16 +12,10 @@ static int print_flow(struct query_context *s, const struct target *target, cons
 	struct flow f;
 	struct flow_options options = { .intervals = text->intervals ? SIZE_MAX : 0,
 		.columns = flow_text_columns(text->width) };
-	struct query *q = flow_open(&s->catalog, target, s->window.from, s->window.to, &options,
-	                            err);
-	int rc = q ? query_context_run(q, err) : -1;
-	if (rc == 0)
-		flow_take(q, &f);
-	query_close(q);
-	if (rc)
+	if (query_context_flow(s, target, &options, &f, err) < 0)
 		return -1;
 	query_context_about(s, target, how);
-	rc = report_flow(stdout, how, &s->catalog, target, &f, text, &s->origin, err);
+	int rc = report_flow(stdout, how, &s->catalog, target, &f, text, &s->origin, err);
 	flow_release(&f);
 	return rc;
 }

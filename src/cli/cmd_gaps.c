@@ -97,14 +97,10 @@ static int list_gaps(struct query_context *s, const char *target_text, struct ga
 	query_context_about(s, target_text ? &target : NULL, how);
 	if (view == ONE_BY_ONE || view == ALL_CULPRITS)
 		options.top = query_context_fit_rows(s, top, TOP, LINES_AFTER, how);
-	struct query *q = gap_list_open(&s->catalog, target_text ? &target : NULL, &options);
-	int rc = query_context_run(q, err);
-	if (rc == 0)
-		gap_list_take(q, &list);
-	query_close(q);
-	if (rc)
-		return -1;
 	const struct target *selected = target_text ? &target : NULL;
+	if (query_context_gaps(s, selected, &options, &list, err) < 0)
+		return -1;
+	int rc;
 	if (view == LENGTHS)
 		rc = report_gap_lengths(stdout, how, &s->catalog, &list, selected, &s->origin, err);
 	else if (view == HISTOGRAM)

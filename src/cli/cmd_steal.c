@@ -16,18 +16,13 @@ static int print_users(struct query_context *s, const struct target *cpu, unsign
                        struct error *err)
 {
 	struct flow f;
-	struct query *q = flow_open(&s->catalog, cpu, s->window.from, s->window.to, &(struct flow_options){ 0 }, err);
-	int rc = q ? query_context_run(q, err) : -1;
-	if (rc == 0)
-		flow_take(q, &f);
-	query_close(q);
-	if (rc)
+	if (query_context_flow(s, cpu, &(struct flow_options){ 0 }, &f, err) < 0)
 		return -1;
 	query_context_about(s, cpu, how);
 	const size_t entries = f.entries, most = query_context_fit_rows(s, top, 0, LINES_AFTER, how);
 	f.entries = most && most < entries ? most : entries;
 	query_context_note_omitted(s, f.entries, entries, "users of the CPU", how);
-	rc = report_flow(stdout, how, &s->catalog, cpu, &f, NULL, &s->origin, err);
+	int rc = report_flow(stdout, how, &s->catalog, cpu, &f, NULL, &s->origin, err);
 	if (rc == 0 && how.format == FORMAT_TEXT && f.entries < entries)
 		printf("\nshown: %zu of %zu users of the CPU (--top)\n", f.entries, entries);
 	flow_release(&f);

@@ -75,13 +75,9 @@ static int print_latencies(struct query_context *s, const char *only, struct rep
 	                                     .after_sleep = true };
 	if (only && target_parse_victim(s, only, &target, err))
 		return -1;
-	struct query *q = gap_list_open(&s->catalog, only ? &target : NULL, &options);
-	int rc = query_context_run(q, err);
-	if (rc == 0)
-		gap_list_take(q, &list);
-	query_close(q);
-	if (rc)
+	if (query_context_gaps(s, only ? &target : NULL, &options, &list, err) < 0)
 		return -1;
+	int rc = 0;
 	query_context_about(s, only ? &target : NULL, how);
 	const bool people = how.format == FORMAT_TEXT;
 	if (people) {

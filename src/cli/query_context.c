@@ -46,6 +46,28 @@ int query_context_run(struct query *q, struct error *err)
 	return rc;
 }
 
+int query_context_gaps(struct query_context *s, const struct target *target, const struct gap_options *options,
+                       struct gap_list *gaps, struct error *err)
+{
+	struct query *q = gap_list_open(&s->catalog, target, options);
+	const int rc = query_context_run(q, err);
+	if (rc == 0)
+		gap_list_take(q, gaps);
+	query_close(q);
+	return rc;
+}
+
+int query_context_flow(struct query_context *s, const struct target *target, const struct flow_options *options,
+                       struct flow *flow, struct error *err)
+{
+	struct query *q = flow_open(&s->catalog, target, s->window.from, s->window.to, options, err);
+	const int rc = q ? query_context_run(q, err) : -1;
+	if (rc == 0)
+		flow_take(q, flow);
+	query_close(q);
+	return rc;
+}
+
 void query_context_about(struct query_context *s, const struct target *target, struct report_how how)
 {
 	origin_load(&s->origin, &s->catalog, target, s->window.from, s->window.to);
