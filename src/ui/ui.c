@@ -77,7 +77,7 @@ static void handle_keys(struct loop *l)
 	while (!l->app->quit && (key = screen_loop_key(&l->on, &m)) != 0) {
 		has_key = true;
 		if (key == KEY_CODE_MOUSE)
-			viewer_mouse(l->app, m.x, m.y, m.event);
+			viewer_mouse(l->app, m.x, m.y, (int)m.event);
 		else if (key == KEY_CODE_LIGHT)
 			appearance_follow_light(l->app);
 		else
