@@ -47,7 +47,7 @@ static void test_closing(void **state)
 	free(press("<Esc>"));
 	assert_null(app.pane_below);
 	assert_shows("<Tab>", "- lengths of Debian/3525");  /* without an open pane, Tab changes the sums below the rows */
-	assert_shows(":set nobelow<Enter><Tab>", "flow of Debian/3525");  /* without these, it opens the flow of the row */
+	assert_shows(":set below=no<Enter><Tab>", "flow of Debian/3525");  /* without these, it opens the flow of the row */
 	assert_true(app.focused);
 }
 

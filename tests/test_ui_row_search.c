@@ -75,6 +75,7 @@ static void test_finding(void **state)
 	check_refused(":set glyphs=round", "set glyphs=  blocks, cells or ascii");
 	check_refused(":set mingap=5", "set mingap=  > and < skip gaps shorter than this: 100us; 0 = none");
 	check_refused(":set nothing", "choose from glyphs=");
+	check_refused(":set below=maybe", "choose from glyphs=");
 	check_refused(":set time=relative", "set marker A with ( first");
 	check_refused(":key", "key: missing keys");
 	check_refused(":n", "n: 2 threads have that name");

@@ -244,15 +244,12 @@ static bool set_flag(struct app *app, const char *name)
 	}
 	if (strcmp(name, "hostthread") == 0) {
 		app->rows.show_executors = on;
-		rows_build(&app->rows);
-		return true;
+		return rows_build(&app->rows), true;
 	}
 	if (strcmp(name, "below") == 0)
 		return window_sums_show(app, on), true;
-	if (strcmp(name, "idle") == 0) {
-		action_hide_idle(app, !on);
-		return true;
-	}
+	if (strcmp(name, "idle") == 0)
+		return action_hide_idle(app, !on), true;
 	return false;
 }
 
@@ -283,14 +280,16 @@ static void refuse_setting(struct app *app, const char *name)
 
 static void cmd_set(struct app *app, const char *arg)
 {
-	char name[32];
+	char name[32], flag[40];
 	const char *value = strchr(arg, '=');
 	snprintf(name, sizeof name, "%.*s", value ? (int)(value - arg) : (int)strlen(arg), arg);
 	value = value ? value + 1 : "";
+	snprintf(flag, sizeof flag, "%s%s", strcmp(value, "no") == 0 ? "no" : "", name);  /* below=no is nobelow */
 	bool known = (strcmp(name, "glyphs") == 0 && set_tier(app, value)) ||
 	             (strcmp(name, "color") == 0 && set_depth(app, value)) ||
 	             (strcmp(name, "time") == 0 && set_time(app, value)) ||
-	             (strcmp(name, "mingap") == 0 && set_min_gap(app, value)) || set_flag(app, arg);
+	             (strcmp(name, "mingap") == 0 && set_min_gap(app, value)) ||
+	             ((!*value || strcmp(value, "yes") == 0 || strcmp(value, "no") == 0) && set_flag(app, flag));
 	if (!known)
 		refuse_setting(app, name);
 	app->redraw = true;
