@@ -41,7 +41,7 @@ src_libquery_a_SOURCES = \
 	src/query/steal_sweep.c src/query/sweep_lanes.c src/query/steal_sweep.h \
 	src/query/culprit_sums.c src/query/gap_sums.c src/query/gap_sums.h src/query/sums_section.c src/query/sums_section.h src/query/sums_build.c \
 	src/query/window_gaps.c src/query/window_gaps.h \
-	src/query/thread_groups.c src/query/thread_set.c src/query/thread_groups.h \
+	src/query/thread_groups.c src/query/thread_set.c src/query/thread_set.h src/query/thread_groups.h \
 	src/query/top_culprit.c src/query/top_culprit.h \
 	src/query/catalog.c src/query/catalog_groups.c \
 	src/query/catalog_text.c src/query/catalog_topology.c \
