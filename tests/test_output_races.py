@@ -91,6 +91,21 @@ def check_rounds(tmp, rounds):
     check(True, f"{rounds} rounds; written: {written}")
 
 
+def check_links(tmp):
+    """A link of another user is not followed, an own one is."""
+    path, target = os.path.join(tmp, "link.svg"), os.path.join(tmp, "target.svg")
+    for owner, status in ((65534, 4), (0, 0)):
+        run("picture", f"{tmp}/h.steal", "-o", target)  # a picture may be replaced
+        with open(target, "a", encoding="utf-8") as f:
+            f.write("precious")
+        os.symlink(target, path)
+        os.lchown(path, owner, owner)
+        run("picture", f"{tmp}/h.steal", "-o", path, status=status)
+        with open(target, encoding="utf-8") as f:
+            check(f.read().endswith("precious") == (owner != 0) and os.path.islink(path), f"a link of user {owner}: status {status}")
+        os.unlink(path)
+
+
 def check_replaced(tmp):
     """A file of another user that is replaced does not lend its permissions; the own one does."""
     path = os.path.join(tmp, "replaced.svg")
@@ -113,6 +128,7 @@ def main():
         make_machine(tmp)
         check_rounds(tmp, 6)
         check_replaced(tmp)
+        check_links(tmp)
 
 
 if __name__ == "__main__":

@@ -156,9 +156,14 @@ int refuse_overwrite(const char *path, bool (*is_replaceable)(const char *path),
 
 int atomic_file_begin(struct save *s, const char *path, struct error *err)
 {
+	struct stat st;
 	if (refuse_special(path, err))
 		return -1;
-	char *real = realpath(path, NULL);
+	const bool is_link = lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
+	if (is_link && st.st_uid != geteuid() && st.st_uid != 0)
+		return error_set(err, STATUS_SYSTEM, "choose another name", "%s: is a link of another user", path);
+	/* Only an own link is followed: another user may put one here at any time, which the rename then replaces. */
+	char *real = is_link ? realpath(path, NULL) : NULL;
 	*s = (struct save){ .path = real ? real : mem_dup(path) };
 	int fd = open_temporary(s);
 	s->f = fd >= 0 ? fdopen(fd, "w") : NULL;
