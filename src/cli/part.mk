@@ -99,3 +99,5 @@ src/cli/ticket_script.h: src/cli/ticket_timeline.js src/base/embed.sh
 		echo "#define SCRIPT_HASH \"sha256-$$(sha256sum <$(srcdir)/src/cli/ticket_timeline.js | \
 		$(AWK) '{ for (i = 1; i < 64; i += 2) printf "\\0%o", index("0123456789abcdef", substr($$1, i, 1)) * 16 - 16 + \
 		index("0123456789abcdef", substr($$1, i + 1, 1)) - 1 }' | { read -r bytes; printf %b "$$bytes"; } | base64)\""; } >$@.tmp && mv $@.tmp $@
+applicationsdir = $(datadir)/applications
+dist_applications_DATA = share/applications/stealscope.desktop
