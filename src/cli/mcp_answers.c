@@ -386,7 +386,7 @@ char *mcp_run(struct mcp_answers *a, int (*run)(int, char **, struct error *), i
 
 /* ---- list of recordings ---- */
 
-/* Finds the recordings whose names are served; the directory itself, ".", is one unless it holds several. */
+/* Finds the recordings to serve; the directory itself, ".", is one unless it holds several. */
 static void find_recordings(const struct mcp_answers *a, struct recordings *found)
 {
 	size_t n = 0;
