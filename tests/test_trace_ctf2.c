@@ -15,8 +15,9 @@
 #define STRUCTURE(members) "{\"type\":\"structure\",\"member-classes\":[" members "]}"
 #define WHERE(way) "\"" way "-field-location\":"
 #define PREAMBLE "\x1e{\"type\":\"preamble\",\"version\":2}\n"
-#define CLOCK "\x1e{\"type\":\"clock-class\",\"id\":\"c\",\"frequency\":1000000000,\"offset-from-origin\":" \
-	"{\"seconds\":10,\"cycles\":5}}\n"
+#define CLOCK_AT(seconds) "\x1e{\"type\":\"clock-class\",\"id\":\"c\",\"frequency\":1000000000,\"offset-from-origin\":" \
+	"{\"seconds\":" #seconds ",\"cycles\":5}}\n"
+#define CLOCK CLOCK_AT(10)
 #define CONTEXT \
 	FIELD("all", U(64, ROLE("packet-total-length"))) "," FIELD("used", U(64, ROLE("packet-content-length"))) "," \
 	FIELD("from", U(64, ROLE("default-clock-timestamp"))) "," \
@@ -192,6 +193,8 @@ static void test_refused(void **state)
 		  "UTF-8" },
 		{ PREAMBLE CLOCK STREAM "\x1e{\"type\":\"event-record-class\",\"data-stream-class-id\":7}",
 		  "without a stream class" },
+		{ PREAMBLE CLOCK_AT(9300000000) STREAM, "292 years" },
+		{ PREAMBLE STREAM, "a clock is not described" },
 		{ PREAMBLE "\x1e{\"type\":\"field-class-alias\",\"name\":\"a\",\"field-class\":\"a\"}\n"
 		  CLOCK STREAM EVENT(0, "e", FIELD("a", "\"a\"")), "types nested too deeply" },
 	};

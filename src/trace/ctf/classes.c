@@ -230,7 +230,7 @@ static void set_clock(struct class_builder *k, const struct ctf_stream *s, struc
 	while (c && strcmp(c->name, name) != 0)
 		c = c->next;
 	if (!c || !c->frequency || c->offset < 0) {
-		reject_trace(k, "unsupported clock");
+		reject_trace(k, c ? "a clock without a valid frequency and offset" : "a clock is not described");
 		return;
 	}
 	const uint64_t cycles = (uint64_t)c->offset;
@@ -239,7 +239,7 @@ static void set_clock(struct class_builder *k, const struct ctf_stream *s, struc
 	if (__builtin_add_overflow(seconds, (int64_t)(cycles / c->frequency), &seconds) ||
 	    !cycles_to_ns(c->frequency, cycles % c->frequency, &rest) || __builtin_mul_overflow(seconds, 1000000000, &ns) ||
 	    __builtin_add_overflow(ns, rest, &to->origin))
-		reject_trace(k, "unsupported clock");
+		reject_trace(k, "a clock begins more than 292 years from 1970, which 64-bit nanoseconds cannot hold");
 }
 
 /* Rejects packet times with less than 64 bits: the begin time sets the clock, which extends the shorter timestamps of

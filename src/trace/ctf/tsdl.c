@@ -69,7 +69,9 @@ static void parse_block_type(struct tsdl_parser *p, const struct tsdl_block *b, 
 		to = !strcmp(key, "context") ? &b->event->context : !strcmp(key, "fields") ? &b->event->payload : NULL;
 	else if (!b->clock)
 		to = !strcmp(key, "packet.header") ? &m->packet_header : NULL;
-	if (!to || *to || t->kind != CTF_STRUCT)
+	if (!to)
+		return;  /* ignored, as other unknown attributes */
+	if (*to || t->kind != CTF_STRUCT)
 		tsdl_fail(p, "unexpected structure");
 	else
 		*to = t;
