@@ -27,7 +27,6 @@ static void test_transports(void **state)
 	struct vm vm = { .name = mem_dup("w") };
 	static const struct { const char *text; unsigned cid; const char *expected; } cases[] = {
 		{ "vsock::99", 4, "vsock:4:99" }, { "vsock:7:99", 4, "vsock:7:99" }, { "vsock:99", 4, "vsock:4:99" },
-		{ "agent", 4, "agent:4:823" }, { "agent:5:9", 4, "agent:5:9" },
 		{ "vsock::99", 0, NULL }, { "vsock:x:99", 4, NULL }, { "vsock:4:", 4, NULL }, { "qga:", 0, NULL },
 		{ "qga:dom", 0, "qga:dom" },
 	};

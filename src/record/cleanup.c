@@ -24,10 +24,6 @@ static void await_cleaned(struct participants *p, bool requested)
 	while (participants_pending(p, GUEST_ENDED) && !(o->stop && *o->stop))
 		participants_poll(p, TICK);
 	for (size_t i = 0; i < n; i++) {
-		if (!requested && guest[i]->transport.kind == TRANSPORT_AGENT && guest[i]->state == GUEST_ENDED)
-			report_progress(o, "%s: the trace-cmd agent has disabled the events; if tracing_on is 0 in the guest, "
-			    "run trace-cmd reset",
-			    guest[i]->vm->name);
 		if (guest[i]->removed)
 			report_progress(o, "%s: removed the remains of %u recording%s", guest[i]->vm->name, guest[i]->removed,
 			    guest[i]->removed == 1 ? "" : "s");
@@ -57,9 +53,7 @@ static bool is_connected(const struct participants *p, const struct transport *b
  * description. */
 static void clean_guest(struct participants *p, const struct journal_guest *s, struct vm *vm)
 {
-	static const struct guest_settings shell_settings = {
-		.task = "clean", .clocks = "", .hold = 1, .limit = KEEPALIVE_TIMEOUT
-	}, agent_settings = { .task = "reset", .clocks = "", .hold = 1, .limit = KEEPALIVE_TIMEOUT };
+	static const struct guest_settings settings = { .task = "clean", .clocks = "", .hold = 1, .limit = KEEPALIVE_TIMEOUT };
 	struct transport by;
 	if (transport_parse(s->transport, &by, NULL))
 		return;
@@ -70,7 +64,7 @@ static void clean_guest(struct participants *p, const struct journal_guest *s, s
 	vm->name = s->name;
 	struct guest *g = p->guest[p->vms++] = mem_new(1, sizeof *g);
 	guest_init(g, vm, by);
-	guest_start(g, by.kind == TRANSPORT_AGENT ? &agent_settings : &shell_settings);
+	guest_start(g, &settings);
 }
 
 /* Cleans up the guests of all dead recorders in parallel. */

@@ -1,19 +1,18 @@
 #include "record/frame_order.h"
 
 #define IN(state) (1U << GUEST_##state)
-#define SETUP (IN(CALLED) | IN(STARTING))  /* a trace-cmd agent sends its formats when tracing starts */
 
 /* States in which a kind of frame is accepted, and the maximum frame count; 0: unlimited. */
 static const struct { unsigned states, max; } rules[FRAME_KINDS] = {
 	[FRAME_REFUSE] = { ~0U, 1 },
 	[FRAME_CLEANED] = { IN(CALLED), 1 },
-	[FRAME_ABOUT] = { SETUP, 2 },  /* a trace-cmd agent describes its guest twice */
+	[FRAME_ABOUT] = { IN(CALLED), 1 },
 	[FRAME_PROGRAMS] = { IN(CALLED), 1 },
 	[FRAME_PROGRAM] = { IN(CALLED), 0 },  /* guest_requests.c counts these */
 	[FRAME_DEFINED] = { IN(CALLED), 0 },
-	[FRAME_HEADER_PAGE] = { SETUP, 1 },
-	[FRAME_HEADER_EVENT] = { SETUP, 1 },
-	[FRAME_FORMATS] = { SETUP, 1 },
+	[FRAME_HEADER_PAGE] = { IN(CALLED), 1 },
+	[FRAME_HEADER_EVENT] = { IN(CALLED), 1 },
+	[FRAME_FORMATS] = { IN(CALLED), 1 },
 	[FRAME_THREADS] = { IN(CALLED) | IN(SENDING), 2 },
 	[FRAME_READY] = { IN(CALLED), 1 },
 	[FRAME_STARTED] = { IN(STARTING), 1 },

@@ -110,8 +110,6 @@ static const struct { const char *code, *why, *remedy; } refusals[] = {
 	{ "clock", "the guest's kernel has none of the requested trace clocks", "use --clock mono, and --sync containment" },
 	{ "events", "the guest's kernel has no scheduler events", "use a kernel with CONFIG_SCHED_TRACER or CONFIG_FTRACE" },
 	{ "memory", "the guest has too little memory for trace buffers", "give it more memory, or record for a shorter time" },
-	{ "overwrite", "a trace-cmd agent does not support flight recordings",
-	  "omit --flight, or use a shell: vsock:, ssh:, qga: or cmd:" },
 	{ "watchdog", "the watchdog process did not start in the guest", "check the guest's load" },
 };
 

@@ -10,7 +10,7 @@
 
 /* Settings sent to all guests. */
 struct guest_settings {
-	const char *task;      /* trace, check, clean; agents: reset */
+	const char *task;      /* trace, check, clean */
 	const char *clocks;    /* names of trace clocks, best first, separated by blanks */
 	const char *const *event;  /* "system/name" */
 	size_t events;

@@ -3,10 +3,6 @@ noinst_LIBRARIES += src/librecord.a
 RECORD_LIBS = src/librecord.a $(BASE_LIBS)
 src_librecord_a_SOURCES = \
 	src/record/metadata.c src/record/metadata.h \
-	src/record/tracecmd_agent.c \
-	src/record/tracecmd_head.c src/record/tracecmd_head.h \
-	src/record/agent_watchdog.c src/record/agent_watchdog.h \
-	src/record/agent_protocol.c src/record/agent_protocol.h \
 	src/record/buffer_stats.c \
 	src/record/cleanup.c \
 	src/record/disk_space.c src/record/disk_space.h \
@@ -77,7 +73,7 @@ if HAVE_CMOCKA
 check_PROGRAMS += tests/test_record_elf
 tests_test_record_elf_SOURCES = tests/test_record_elf.c tests/test.h
 tests_test_record_elf_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_record tests/test_record_agent tests/test_record_session_facts tests/test_record_flights \
+check_PROGRAMS += tests/test_record tests/test_record_session_facts tests/test_record_flights \
 	tests/test_record_frames tests/test_record_qga tests/test_record_refusals tests/test_record_run tests/test_record_waits
 tests_test_record_waits_SOURCES = tests/test_record_waits.c tests/record_tree.c tests/record_tree.h tests/remove_all.h tests/test.h
 tests_test_record_waits_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
@@ -86,8 +82,6 @@ tests_test_record_guest_only_SOURCES = tests/test_record_guest_only.c tests/reco
 tests_test_record_guest_only_LDADD = $(RECORD_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
 tests_test_record_qga_SOURCES = tests/test_record_qga.c tests/test.h
 tests_test_record_qga_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
-tests_test_record_agent_SOURCES = tests/test_record_agent.c tests/test.h
-tests_test_record_agent_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
 tests_test_record_session_facts_SOURCES = tests/test_record_session_facts.c tests/record_tree.c tests/record_tree.h tests/remove_all.h tests/test.h
 tests_test_record_session_facts_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
 tests_test_record_SOURCES = tests/test_record.c tests/record_tree.c tests/record_tree.h tests/remove_all.h tests/test.h
@@ -106,13 +100,11 @@ tests_test_record_frames_SOURCES = tests/test_record_frames.c tests/test.h
 tests_test_record_frames_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
 endif
 
-EXTRA_DIST += tests/fuzz/corpus-agent tests/fuzz/corpus-elf tests/fuzz/corpus-frames tests/fuzz/corpus-guest_requests
+EXTRA_DIST += tests/fuzz/corpus-elf tests/fuzz/corpus-frames tests/fuzz/corpus-guest_requests
 check_PROGRAMS += tests/fuzz/fuzz_elf
 tests_fuzz_fuzz_elf_SOURCES = tests/fuzz/fuzz_elf.c $(FUZZ_MAIN)
 tests_fuzz_fuzz_elf_LDADD = $(RECORD_LIBS) $(FUZZ_ENGINE)
-check_PROGRAMS += tests/fuzz/fuzz_agent tests/fuzz/fuzz_frames tests/fuzz/fuzz_guest_requests
-tests_fuzz_fuzz_agent_SOURCES = tests/fuzz/fuzz_agent.c $(FUZZ_MAIN)
-tests_fuzz_fuzz_agent_LDADD = $(RECORD_LIBS) $(FUZZ_ENGINE)
+check_PROGRAMS += tests/fuzz/fuzz_frames tests/fuzz/fuzz_guest_requests
 tests_fuzz_fuzz_frames_SOURCES = tests/fuzz/fuzz_frames.c $(FUZZ_MAIN)
 tests_fuzz_fuzz_frames_LDADD = $(RECORD_LIBS) $(FUZZ_ENGINE)
 tests_fuzz_fuzz_guest_requests_SOURCES = tests/fuzz/fuzz_guest_requests.c $(FUZZ_MAIN)

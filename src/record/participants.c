@@ -104,7 +104,7 @@ static const struct record_request *find_request(const struct participants *p, c
 static void fail_without_transport(struct guest *g)
 {
 	const char *vm = g->vm->name;
-	char *remedy = mem_printf("use %.40s=ssh:root@HOST, =qga:, =vsock::PORT, =agent: or =cmd:COMMAND; "
+	char *remedy = mem_printf("use %.40s=ssh:root@HOST, =qga:, =vsock::PORT or =cmd:COMMAND; "
 	                          "%.40s=none skips it", vm, vm);
 	guest_fail(g, remedy, "no way to reach the guest is configured");
 	free(remedy);

@@ -19,7 +19,6 @@
 #include "record/proc.h"
 
 #define CONNECT_TIMEOUT 10  /* s to connect a vsock, as for ssh: the kernel's 2 s are too short on contended CPUs */
-#define AGENT_PORT 823  /* default port of trace-cmd agents */
 #define TERM_TIMEOUT 2000   /* ms for a child to end after SIGTERM */
 #define KILL_TIMEOUT 15000  /* ms for a child to end after SIGKILL; CPUs may be contended */
 
@@ -76,7 +75,6 @@ const char *transport_remedy(const struct transport *t)
 		[TRANSPORT_SSH] = "check that ssh -o BatchMode=yes HOST true works as root of this host",
 		[TRANSPORT_QGA] = "check that qemu-ga runs in the guest and allows guest-exec",
 		[TRANSPORT_VSOCK] = "in the guest: modprobe vmw_vsock_virtio_transport; socat VSOCK-LISTEN:PORT,fork EXEC:/bin/sh",
-		[TRANSPORT_AGENT] = "in the guest: modprobe vmw_vsock_virtio_transport; trace-cmd agent -D",
 		[TRANSPORT_CMD] = "run the command by hand: it must start a shell that reads commands from its standard input",
 	};
 	return remedy[t->kind];
@@ -254,14 +252,13 @@ static int relay_socket(int s)
 	}
 }
 
-static int dial_vsock(const struct agent_connection *connection, unsigned port)
+static int dial_vsock(const struct sockaddr_vm *address)
 {
-	const struct sockaddr_vm address = { .svm_family = AF_VSOCK, .svm_cid = connection->cid, .svm_port = port };
 	const struct timeval timeout = { CONNECT_TIMEOUT, 0 };
 	const int s = socket(AF_VSOCK, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (s >= 0)
 		setsockopt(s, AF_VSOCK, SO_VM_SOCKETS_CONNECT_TIMEOUT, &timeout, sizeof timeout);
-	if (s >= 0 && connect(s, (const struct sockaddr *)&address, sizeof address) == 0)
+	if (s >= 0 && connect(s, (const struct sockaddr *)address, sizeof *address) == 0)
 		return s;
 	const int why = errno;
 	if (s >= 0)
@@ -272,22 +269,21 @@ static int dial_vsock(const struct agent_connection *connection, unsigned port)
 
 static int vsock_relay(void *arg)
 {
-	const struct agent_connection *connection = arg;
-	const int s = dial_vsock(connection, connection->port);
+	const struct sockaddr_vm *address = arg;
+	const int s = dial_vsock(address);
 	if (s >= 0)
 		return relay_socket(s);
-	dprintf(2, "vsock %u:%u: %s\n", connection->cid, connection->port, strerror(errno));
+	dprintf(2, "vsock %u:%u: %s\n", address->svm_cid, address->svm_port, strerror(errno));
 	return 1;
 }
 
-/* Opens a vsock or agent transport; argument: "CID:PORT". */
+/* Opens a vsock transport; argument: "CID:PORT". */
 static int open_vsock(struct channel *c, const struct transport *t, struct error *err)
 {
-	struct agent_connection connection = { .dial = dial_vsock, .in = 0, .out = 1, .err = 2, .probe_ms = AGENT_PROBE_MS,
-		.busy_ms = AGENT_BUSY_MS };
-	if (sscanf(t->argument, "%u:%u", &connection.cid, &connection.port) != 2)
+	struct sockaddr_vm address = { .svm_family = AF_VSOCK };
+	if (sscanf(t->argument, "%u:%u", &address.svm_cid, &address.svm_port) != 2)
 		return error_set(err, STATUS_USAGE, "use vsock:CID:PORT", "vsock:%s: invalid address", t->argument);
-	return channel_start(c, NULL, t->kind == TRANSPORT_AGENT ? agent_relay : vsock_relay, &connection, err);
+	return channel_start(c, NULL, vsock_relay, &address, err);
 }
 
 /* Opens a qga transport; argument: a path (the agent's socket) or the name of a libvirt domain. */
@@ -307,7 +303,6 @@ int channel_open(struct channel *c, const struct transport *t, const char *name,
 	case TRANSPORT_QGA:
 		return open_qga(c, t, err);
 	case TRANSPORT_VSOCK:
-	case TRANSPORT_AGENT:
 		return open_vsock(c, t, err);
 	case TRANSPORT_CMD:
 		return open_command(c, t, err);
@@ -325,13 +320,13 @@ static void set_argument(struct transport *t, char *argument)
 	t->argument = argument;
 }
 
-/* Completes "[CID]:PORT" or "PORT". port: default port; 0: none. */
-static int resolve_vsock(struct transport *t, const struct vm *vm, uint64_t port, struct error *err)
+/* Completes "[CID]:PORT" or "PORT". */
+static int resolve_vsock(struct transport *t, const struct vm *vm, struct error *err)
 {
 	const char *colon = strrchr(t->argument, ':');
 	char *first = mem_printf("%.*s", colon ? (int)(colon - t->argument) : 0, t->argument);
 	const char *last = colon ? colon + 1 : t->argument;
-	uint64_t cid = vm->cid;
+	uint64_t cid = vm->cid, port = 0;
 	const bool valid = (!*first || proc_parse_number(first, UINT32_MAX, &cid)) &&
 	                   (!*last || proc_parse_number(last, UINT32_MAX, &port));
 	free(first);
@@ -346,8 +341,8 @@ static int resolve_vsock(struct transport *t, const struct vm *vm, uint64_t port
 
 int transport_resolve(struct transport *t, const struct vm *vm, const char *root, struct error *err)
 {
-	if (t->kind == TRANSPORT_VSOCK || t->kind == TRANSPORT_AGENT)
-		return resolve_vsock(t, vm, t->kind == TRANSPORT_AGENT ? AGENT_PORT : 0, err);
+	if (t->kind == TRANSPORT_VSOCK)
+		return resolve_vsock(t, vm, err);
 	if (t->kind != TRANSPORT_QGA || *t->argument)
 		return 0;
 	if (vm->domain)

@@ -16,7 +16,6 @@
 	X(TRANSPORT_SSH, "ssh", "[USER@]HOST", "ssh, with a key (root, or sudo without a password)") \
 	X(TRANSPORT_QGA, "qga", "[SOCKET or DOMAIN]", "QEMU's guest agent, through its socket or libvirt") \
 	X(TRANSPORT_VSOCK, "vsock", "[CID]:PORT", "a shell in the guest that listens on this port") \
-	X(TRANSPORT_AGENT, "agent", "[CID[:PORT]]", "a trace-cmd agent that runs in the guest") \
 	X(TRANSPORT_CMD, "cmd", "COMMAND", "a command that starts a shell in the guest on its input and output")
 
 #define TRANSPORT_CODE(code, word, argument, about) code,
@@ -67,18 +66,5 @@ int child_end(pid_t child, int timeout);
 #define QGA_TIMEOUT 20000  /* ms for an answer of the agent */
 struct qga { const char *socket, *domain; int timeout_ms; };
 int qga_relay(void *arg /* struct qga */);
-
-/* Relays between the standard files and a trace-cmd agent (tracecmd_agent.c). Runs in a child. */
-#define AGENT_PROBE_MS 300  /* ms within which a busy agent closes the connection */
-#define AGENT_BUSY_MS 15000  /* ms for which the connection to a busy agent is retried */
-struct agent_connection {
-	unsigned cid, port;
-	/* Connects to a port of the guest. Returns a socket, or -1 with errno. */
-	int (*dial)(const struct agent_connection *connection, unsigned port);
-	int in, out, err;   /* descriptors: commands, frames, error messages */
-	int probe_ms;       /* time within which a busy agent closes the connection, ms; 0: do not wait */
-	int busy_ms;        /* time for which the connection to a busy agent is retried, ms */
-};
-int agent_relay(void *arg /* struct agent_connection */);
 
 #endif

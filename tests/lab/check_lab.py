@@ -3,7 +3,6 @@
 
 - After a fresh boot one command must find the culprit.
 - The clock from the TSC must be within the error bounds of containment.
-- An agent of trace-cmd must work in place of a shell.
 - A flight must be saved when its trigger fires, and not before.
 - A guest that gets no CPU for some seconds must be recorded, and an offline CPU must not lose time.
 - After any process was killed at any time, host and guests must be as before.
@@ -20,7 +19,6 @@ import time
 from lab import DEBIAN, Hung, Lab, missing
 
 TRANSPORTS = "Debian=vsock::9000 Ubuntu=ssh:root@10.0.0.2"
-AGENT_TRANSPORTS = TRANSPORTS.replace("vsock::9000", "agent:")
 COST = 3  # most additional time of a recorded computation, %
 PATIENCE = 60  # most time from the end of the recording to the verdict, s
 QUIET = "2>&1 | tr '\\r' '\\n' | grep -v '^.\\[K'"  # without progress bars
@@ -71,22 +69,6 @@ def check_clock(lab):
         bounds = other["error_mid_ns"] and int(other["error_mid_ns"])
         check(other["method"] != "containment" or not bounds or gap <= 2 * bounds,
               f"{guest}: containment agrees: {gap} ns apart, error bounds {bounds} ns")
-
-
-def check_agent(lab):
-    """Records Debian through trace-cmd's agent, which leaves tracing as before."""
-    lab.sh("g Debian 'trace-cmd agent -D'; cd /dev/shm; rm -rf a")
-    before = state(lab)
-    lab.sh("gs Debian 'fibonacci 32 60'")
-    status, text = lab.sh(f"stealscope record -t 3s --no-index -o a {AGENT_TRANSPORTS} {QUIET}; stealscope threads a Debian "
-                          "--format csv 2>/dev/null", 300)
-    print(text)
-    guests_live(lab)
-    check(status == 0 and "fibonacci" in text, "an agent of trace-cmd records Debian")
-    row = sync_rows(lab, "tsc", "a")["Debian"]
-    check(row["method"] == "tsc" and float(row["containment"]) == 1.0, f"Debian by its agent: the TSC contains all {row}")
-    lab.sh("gwait Debian >/dev/null", 300)
-    check(state(lab) == before, "it leaves tracing as before")
 
 
 def check_flight(lab):
@@ -173,14 +155,9 @@ def state(lab):
 
 
 RECORDER, TRANSPORT = "kill -9 $REC", "kill -9 $(ps -o pid= --ppid $REC | shuf -n 1)"
-# The files that a killed agent leaves are those of trace-cmd, which has to remove them.
-AGENT = "g Debian 'killall -9 trace-cmd; sleep 1; trace-cmd reset; trace-cmd agent -D'"
 VICTIMS = {
     "recorder": RECORDER,
     "transport": TRANSPORT,
-    "recorder, by an agent": RECORDER,
-    "transport, by an agent": TRANSPORT,
-    "agent in Debian": AGENT,
     "script in Debian": "g Debian 'for d in /sys/kernel/tracing/instances/stealscope-guest-*; do p=${d##*guest-}; "
                         "kill -9 ${p%-*}; done 2>/dev/null'",
     "script in Ubuntu": "ssh root@10.0.0.2 'for d in /sys/kernel/tracing/instances/stealscope-guest-*; do "
@@ -190,8 +167,7 @@ VICTIMS = {
 
 def kill_once(lab, before, victim, moment):
     """Kills a process at a moment (s) of a recording.  Returns true if --cleanup restores the state before it."""
-    transports = AGENT_TRANSPORTS if "agent" in victim else TRANSPORTS
-    lab.sh("rm -rf k; setsid stealscope record -t 3s --no-index -o k " + transports + " </dev/null >/run/k.log 2>&1 & REC=$!")
+    lab.sh("rm -rf k; setsid stealscope record -t 3s --no-index -o k " + TRANSPORTS + " </dev/null >/run/k.log 2>&1 & REC=$!")
     lab.sh(f"sleep {moment:.2f}; {VICTIMS[victim]} 2>/dev/null; true")
     if victim != "recorder":
         lab.sh("wait $REC", 120)
@@ -211,7 +187,7 @@ def check_kills(lab, n):
     kills = [(rnd.choice(sorted(VICTIMS)), rnd.uniform(0, 20)) for _ in range(n)]
 
     def run_remaining_kills():
-        lab.sh("mkdir -p /run/stealscope; cd /dev/shm; g Debian 'killall trace-cmd; trace-cmd reset; trace-cmd agent -D'")
+        lab.sh("mkdir -p /run/stealscope; cd /dev/shm")
         before = state(lab)
         for victim, moment in kills[len(clean):]:
             good = kill_once(lab, before, victim, moment)
@@ -245,7 +221,7 @@ def main():
     try:
         lab.boot()
         lab.guests()
-        for checked in (check_verdict, check_agent, check_flight, check_starved, check_offline):
+        for checked in (check_verdict, check_flight, check_starved, check_offline):
             retry_hung(lab, lambda: checked(lab))
         check_kills(lab, int(os.environ.get("KILLS", "20")))
         retry_hung(lab, lambda: check_cost(lab, int(os.environ.get("ROUNDS", "3"))))
