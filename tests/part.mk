@@ -6,6 +6,13 @@ AM_TESTS_ENVIRONMENT = srcdir='$(srcdir)'; export srcdir; builddir='$(builddir)'
 	LSAN_OPTIONS=suppressions=$(abs_srcdir)/tests/lsan.supp:print_suppressions=0; export LSAN_OPTIONS;
 TEST_EXTENSIONS = .py .sh
 EXTRA_DIST += tests/limit.sh
+EXTRA_DIST += tests/bench/stream_history.h tests/call_counts.h tests/ctf2.h tests/fuzz/fuzz_replay.h \
+	tests/fuzz/fuzz_sink.h tests/history_walk.h tests/latency_world.h tests/model_conserve.h tests/model_events.h \
+	tests/model_exits.h tests/model_rec.h tests/model_throttling.h tests/mount_namespace.h tests/query_brute.h \
+	tests/query_world.h tests/record_runs.h tests/record_tree.h tests/refs.h tests/remove_all.h tests/slice.h \
+	tests/stream.h tests/sync_sim.h tests/sync_world.h tests/test.h tests/trace_files.h tests/trace_loaded.h \
+	tests/trace_same.h tests/truth_cases.h tests/truth_file.h tests/truth_reasons.h tests/truth_records.h \
+	tests/truth_rows.h tests/truth_unknown.h tests/ui_keys.h tests/ui_row.h tests/ui_script.h tests/ui_world.h
 LIMIT = $(SHELL) $(srcdir)/tests/limit.sh
 LOG_COMPILER = $(LIMIT)
 PY_LOG_COMPILER = $(LIMIT) $(PYTHON)
@@ -118,7 +125,6 @@ EXTRA_DIST += tests/live_scene.py tests/live_soak.py tests/live_truth.py
 EXTRA_PROGRAMS += tests/vm_process
 check_DATA += tests/vm_process
 CLEANFILES += tests/vm_process
-tests_vm_process_SOURCES = tests/vm_process.c
 if HAVE_PYTHON
 TESTS += $(E2E_TESTS)
 endif
@@ -158,10 +164,10 @@ check-cross: stealscope stealscope-sim
 .PHONY: check-cross
 
 # Fuzzing: tests/fuzz/fuzz_replay.h.  `make fuzz` builds all targets anew, with clang, from what would be distributed.
-FUZZ_MAIN = tests/fuzz/fuzz_main.c tests/fuzz/fuzz_replay.c tests/fuzz/fuzz_replay.h
+FUZZ_MAIN = tests/fuzz/fuzz_main.c tests/fuzz/fuzz_replay.c
 EXTRA_DIST += tests/fuzz/run.sh tests/commits.sh tests/commits.exceptions
 check_PROGRAMS += tests/fuzz/fuzz_yaml
-tests_fuzz_fuzz_yaml_SOURCES = tests/fuzz/fuzz_yaml.c tests/fuzz/fuzz_replay.c tests/fuzz/fuzz_replay.h
+tests_fuzz_fuzz_yaml_SOURCES = tests/fuzz/fuzz_yaml.c tests/fuzz/fuzz_replay.c
 tests_fuzz_fuzz_yaml_LDADD = src/libtrace.a $(UI_LIBS) $(TRACE_LIBS) $(RECORD_LIBS) $(FUZZ_ENGINE)
 
 T = 1m

@@ -135,7 +135,7 @@ def check_tests():
     corpora = sources("tests/fuzz/corpus-*")
     lost = [p for p in corpora if "tests/fuzz/" + os.path.basename(p) not in parts.split()]
     check(len(corpora) > 10 and lost == [], f"each corpus is distributed {lost}")
-    headers = {os.path.relpath(p, SOURCE) for p in sources("src/*/*.h") + sources("src/*/*/*.h")} - MADE
+    headers = {os.path.relpath(p, SOURCE) for p in sources("src/*/*.h") + sources("src/*/*/*.h") + sources("tests/*.h") + sources("tests/*/*.h")} - MADE
     lost = sorted(headers - set(parts.split()))
     check(len(headers) > 100 and lost == [], f"each header is distributed {lost}")
 

@@ -45,14 +45,9 @@ EXTRA_DIST += src/base/embed.sh
 
 if HAVE_CMOCKA
 check_PROGRAMS += tests/test_base tests/test_base_files tests/test_base_sandbox tests/test_base_tasks tests/test_base_text
-tests_test_base_text_SOURCES = tests/test_base_text.c tests/test.h
 tests_test_base_text_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
-tests_test_base_sandbox_SOURCES = tests/test_base_sandbox.c tests/slice.h tests/test.h
 tests_test_base_sandbox_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
-tests_test_base_SOURCES = tests/test_base.c tests/test.h
 tests_test_base_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
-tests_test_base_files_SOURCES = tests/test_base_files.c tests/test.h
 tests_test_base_files_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
-tests_test_base_tasks_SOURCES = tests/test_base_tasks.c tests/test.h
 tests_test_base_tasks_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
 endif

@@ -34,14 +34,9 @@ uninstall-mark-link:
 dist_man_MANS += man/stealscope-mark.3
 
 if HAVE_CMOCKA
-check_PROGRAMS += tests/test_beacon
-tests_test_beacon_SOURCES = tests/test_beacon.c
+check_PROGRAMS += tests/test_beacon tests/test_mark tests/test_mark_live
 tests_test_beacon_LDADD = src/libbeacon.a $(BASE_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_mark
-tests_test_mark_SOURCES = tests/test_mark.c tests/test.h
 tests_test_mark_LDADD = libstealscope-mark.a $(MARK_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_mark_live
-tests_test_mark_live_SOURCES = tests/test_mark_live.c tests/call_counts.h tests/test.h tests/slice.h
 tests_test_mark_live_LDADD = libstealscope-mark.a $(LATENCY_LIBS) $(MARK_LIBS) $(CMOCKA_LIBS)
 endif
 
@@ -49,19 +44,14 @@ endif
 MARK_EXAMPLE = tests/mark_server tests/mark_client tests/probe_server
 check_DATA = $(MARK_EXAMPLE)
 CLEANFILES += $(MARK_EXAMPLE)
-tests_mark_server_SOURCES = tests/mark_server.c
 tests_mark_server_LDADD = $(MARK_SO)
-tests_mark_client_SOURCES = tests/mark_client.c
-tests_probe_server_SOURCES = tests/probe_server.c
 tests_probe_server_LDADD = libstealscope-mark.a $(MARK_LIBS)
 dist_check_SCRIPTS += tests/test_mark_example.sh
 EXTRA_PROGRAMS += $(MARK_EXAMPLE)
 
 BENCHES += tests/bench/bench_mark
-tests_bench_bench_mark_SOURCES = tests/bench/bench_mark.c
 tests_bench_bench_mark_LDADD = libstealscope-mark.a $(MARK_LIBS)
 BENCHES += tests/bench/bench_mark_live
-tests_bench_bench_mark_live_SOURCES = tests/bench/bench_mark_live.c
 tests_bench_bench_mark_live_LDADD = libstealscope-mark.a $(MARK_LIBS)
 
 examplesdir = $(pkgdatadir)/examples

@@ -26,10 +26,7 @@ src_libcompare_a_SOURCES = \
 	src/compare/diff/verdict_text.c
 
 if HAVE_CMOCKA
-check_PROGRAMS += tests/test_compare
-tests_test_compare_SOURCES = tests/test_compare.c tests/test.h
+check_PROGRAMS += tests/test_compare tests/test_replay
 tests_test_compare_LDADD = $(COMPARE_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_replay
-tests_test_replay_SOURCES = tests/test_replay.c tests/test.h
 tests_test_replay_LDADD = $(COMPARE_LIBS) $(CMOCKA_LIBS)
 endif

@@ -24,26 +24,17 @@ src_libhistory_a_SOURCES = \
 dist_man_MANS += man/stealscope-history.5
 
 if HAVE_CMOCKA
-check_PROGRAMS += tests/test_history
-tests_test_history_SOURCES = tests/test_history.c tests/history_walk.c tests/history_walk.h tests/test.h
+check_PROGRAMS += tests/test_history tests/test_history_stream tests/test_history_damage tests/test_history_crash \
+	tests/test_history_rules tests/test_history_watch
+tests_test_history_SOURCES = tests/test_history.c tests/history_walk.c
 tests_test_history_LDADD = $(HISTORY_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_history_stream
-tests_test_history_stream_SOURCES = tests/test_history_stream.c tests/bench/stream_history.c \
-	tests/bench/stream_history.h tests/stream.h tests/test.h
+tests_test_history_stream_SOURCES = tests/test_history_stream.c tests/bench/stream_history.c
 tests_test_history_stream_LDADD = $(HISTORY_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_history_damage
-tests_test_history_damage_SOURCES = tests/test_history_damage.c tests/history_walk.c tests/history_walk.h \
-	tests/stream.h tests/test.h
+tests_test_history_damage_SOURCES = tests/test_history_damage.c tests/history_walk.c
 tests_test_history_damage_LDADD = $(HISTORY_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_history_crash
-tests_test_history_crash_SOURCES = tests/test_history_crash.c tests/mount_namespace.h tests/bench/stream_history.c \
-	tests/bench/stream_history.h tests/stream.h tests/test.h
+tests_test_history_crash_SOURCES = tests/test_history_crash.c tests/bench/stream_history.c
 tests_test_history_crash_LDADD = $(HISTORY_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_history_rules
-tests_test_history_rules_SOURCES = tests/test_history_rules.c tests/stream.h tests/test.h
 tests_test_history_rules_LDADD = $(HISTORY_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_history_watch
-tests_test_history_watch_SOURCES = tests/test_history_watch.c tests/test.h
 tests_test_history_watch_LDADD = $(HISTORY_LIBS) $(CMOCKA_LIBS)
 if HAVE_PYTHON
 TESTS += tests/test_history_format.py
@@ -54,13 +45,11 @@ CLEANFILES += test_history_format.tmp test_history_rules.tmp test_history.tmp te
 	test_history_broken.tmp test_history_watch.tmp test_history_watch_part.tmp
 
 check_PROGRAMS += tests/fuzz/fuzz_history
-tests_fuzz_fuzz_history_SOURCES = tests/fuzz/fuzz_history.c tests/fuzz/fuzz_replay.c tests/fuzz/fuzz_replay.h \
-	tests/history_walk.c tests/history_walk.h
+tests_fuzz_fuzz_history_SOURCES = tests/fuzz/fuzz_history.c tests/fuzz/fuzz_replay.c tests/history_walk.c
 tests_fuzz_fuzz_history_LDADD = $(HISTORY_LIBS) $(FUZZ_ENGINE)
 EXTRA_DIST += tests/fuzz/corpus-history
 
 BENCHES += tests/bench/bench_history
-tests_bench_bench_history_SOURCES = tests/bench/bench_history.c tests/bench/stream_history.c \
-	tests/bench/stream_history.h tests/stream.h
+tests_bench_bench_history_SOURCES = tests/bench/bench_history.c tests/bench/stream_history.c
 tests_bench_bench_history_LDADD = $(HISTORY_LIBS)
 CLEANFILES += bench_history.tmp

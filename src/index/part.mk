@@ -21,18 +21,15 @@ src_libindex_a_SOURCES = \
 dist_man_MANS += man/stealscope-session.5
 
 if HAVE_CMOCKA
-check_PROGRAMS += tests/test_name_alias
-tests_test_name_alias_SOURCES = tests/test_name_alias.c tests/test.h
+check_PROGRAMS += tests/test_name_alias tests/test_index
 tests_test_name_alias_LDADD = src/libindex.a src/libquery.a $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_index
-tests_test_index_SOURCES = tests/test_index.c tests/remove_all.h tests/trace_files.c tests/trace_files.h tests/test.h
+tests_test_index_SOURCES = tests/test_index.c tests/trace_files.c
 tests_test_index_LDADD = src/libindex.a src/libquery.a $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
 endif
 
-check_PROGRAMS += tests/fuzz/fuzz_session
+check_PROGRAMS += tests/fuzz/fuzz_session tests/fuzz/fuzz_text
 tests_fuzz_fuzz_session_SOURCES = tests/fuzz/fuzz_session.c $(FUZZ_MAIN)
 tests_fuzz_fuzz_session_LDADD = src/libindex.a src/libquery.a $(MODEL_LIBS) $(JSON_LIBS) $(FUZZ_ENGINE)
-check_PROGRAMS += tests/fuzz/fuzz_text
 tests_fuzz_fuzz_text_SOURCES = tests/fuzz/fuzz_text.c $(FUZZ_MAIN)
 tests_fuzz_fuzz_text_LDADD = src/libindex.a src/libquery.a $(MODEL_LIBS) $(JSON_LIBS) $(FUZZ_ENGINE)
 EXTRA_DIST += tests/fuzz/corpus-text tests/fuzz/corpus-session

@@ -26,30 +26,22 @@ src_liblatency_a_SOURCES = \
 dist_man_MANS += man/stealscope-latency.1
 
 if HAVE_CMOCKA
-check_PROGRAMS += tests/test_latency
-tests_test_latency_SOURCES = tests/test_latency.c tests/test.h
+check_PROGRAMS += tests/test_latency tests/test_latency_request tests/test_latency_span_place \
+	tests/test_latency_brute
 tests_test_latency_LDADD = $(LATENCY_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_latency_request
-tests_test_latency_request_SOURCES = tests/test_latency_request.c tests/latency_world.h tests/test.h
 tests_test_latency_request_LDADD = $(LATENCY_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_latency_span_place
-tests_test_latency_span_place_SOURCES = tests/test_latency_span_place.c tests/latency_world.h tests/test.h
 tests_test_latency_span_place_LDADD = $(LATENCY_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_latency_brute
-tests_test_latency_brute_SOURCES = tests/test_latency_brute.c tests/latency_world.h tests/test.h
 tests_test_latency_brute_LDADD = $(LATENCY_LIBS) $(CMOCKA_LIBS)
 endif
 
-check_PROGRAMS += tests/fuzz/fuzz_latency
+check_PROGRAMS += tests/fuzz/fuzz_latency tests/fuzz/fuzz_spans
 tests_fuzz_fuzz_latency_SOURCES = tests/fuzz/fuzz_latency.c $(FUZZ_MAIN)
 tests_fuzz_fuzz_latency_LDADD = $(LATENCY_LIBS) $(FUZZ_ENGINE)
 EXTRA_DIST += tests/fuzz/corpus-latency
 
-check_PROGRAMS += tests/fuzz/fuzz_spans
 tests_fuzz_fuzz_spans_SOURCES = tests/fuzz/fuzz_spans.c $(FUZZ_MAIN)
 tests_fuzz_fuzz_spans_LDADD = $(LATENCY_LIBS) $(JSON_LIBS) $(FUZZ_ENGINE)
 EXTRA_DIST += tests/fuzz/corpus-spans
 
 BENCHES += tests/bench/bench_latency
-tests_bench_bench_latency_SOURCES = tests/bench/bench_latency.c
 tests_bench_bench_latency_LDADD = $(LATENCY_LIBS)

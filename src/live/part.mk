@@ -54,14 +54,10 @@ src_liblive_a_SOURCES += src/live/bpf_none.c
 endif
 
 if HAVE_CMOCKA
-check_PROGRAMS += tests/test_live_accounting tests/test_live_counters
-check_PROGRAMS += tests/test_live_metrics tests/test_live_proc
-tests_test_live_proc_SOURCES = tests/test_live_proc.c tests/test.h
+check_PROGRAMS += tests/test_live_accounting tests/test_live_counters tests/test_live_metrics tests/test_live_proc
 tests_test_live_proc_LDADD = $(LIVE_LIBS) $(CMOCKA_LIBS)
-tests_test_live_metrics_SOURCES = tests/test_live_metrics.c tests/test.h
 tests_test_live_metrics_LDADD = $(LIVE_LIBS) $(CMOCKA_LIBS)
-tests_test_live_counters_SOURCES = tests/test_live_counters.c tests/test.h
 tests_test_live_counters_LDADD = $(LIVE_LIBS) $(CMOCKA_LIBS)
-tests_test_live_accounting_SOURCES = tests/test_live_accounting.c src/live/accounting.h src/live/collector.h tests/test.h
+tests_test_live_accounting_SOURCES = tests/test_live_accounting.c src/live/accounting.h src/live/collector.h
 tests_test_live_accounting_LDADD = $(CMOCKA_LIBS)
 endif

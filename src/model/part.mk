@@ -45,67 +45,35 @@ src_libmodel_a_SOURCES = \
 	src/model/state/vcpu.c src/model/state/vcpu.h
 
 if HAVE_CMOCKA
-check_PROGRAMS += tests/test_model
-tests_test_model_SOURCES = tests/test_model.c tests/model_events.h tests/model_rec.h tests/test.h
+check_PROGRAMS += tests/test_model tests/test_model_throttled tests/test_model_threads \
+	tests/test_model_request_probes tests/test_model_requests tests/test_model_guest tests/test_model_idle_inference \
+	tests/test_model_idle_poll_sites tests/test_model_prefetch tests/test_model_irq tests/test_model_throttling \
+	tests/test_model_counters tests/test_model_steal_check tests/test_model_steal_clock tests/fuzz/fuzz_steal_clock \
+	tests/test_model_quota tests/test_model_lost tests/test_model_run tests/test_model_traces
 tests_test_model_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_model_throttled
-tests_test_model_throttled_SOURCES = tests/test_model_throttled.c tests/model_events.h tests/model_rec.h tests/model_throttling.h tests/test.h
 tests_test_model_throttled_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_model_threads
-tests_test_model_threads_SOURCES = tests/test_model_threads.c tests/model_events.h tests/model_rec.h tests/test.h
 tests_test_model_threads_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_model_request_probes
-tests_test_model_request_probes_SOURCES = tests/test_model_request_probes.c tests/model_events.h tests/model_rec.h tests/test.h
 tests_test_model_request_probes_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_model_requests
-tests_test_model_requests_SOURCES = tests/test_model_requests.c tests/model_events.h tests/model_rec.h tests/test.h
 tests_test_model_requests_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_model_guest
-tests_test_model_guest_SOURCES = tests/test_model_guest.c tests/model_exits.h tests/model_events.h tests/model_rec.h tests/test.h
 tests_test_model_guest_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_model_idle_inference
-tests_test_model_idle_inference_SOURCES = tests/test_model_idle_inference.c tests/model_exits.h tests/model_events.h tests/model_rec.h tests/test.h
 tests_test_model_idle_inference_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_model_idle_poll_sites
-tests_test_model_idle_poll_sites_SOURCES = tests/test_model_idle_poll_sites.c tests/model_events.h tests/model_rec.h tests/test.h
 tests_test_model_idle_poll_sites_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_model_prefetch
-tests_test_model_prefetch_SOURCES = tests/test_model_prefetch.c tests/model_events.h tests/model_rec.h tests/test.h
 tests_test_model_prefetch_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_model_irq
-tests_test_model_irq_SOURCES = tests/test_model_irq.c tests/model_events.h tests/model_rec.h tests/test.h
 tests_test_model_irq_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_model_throttling
-tests_test_model_throttling_SOURCES = tests/test_model_throttling.c tests/model_throttling.h tests/model_events.h tests/model_rec.h tests/test.h
 tests_test_model_throttling_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_model_counters
-tests_test_model_counters_SOURCES = tests/test_model_counters.c tests/model_events.h tests/model_rec.h tests/test.h
 tests_test_model_counters_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
 
-check_PROGRAMS += tests/test_model_steal_check
-tests_test_model_steal_check_SOURCES = tests/test_model_steal_check.c tests/model_events.h tests/model_rec.h tests/test.h
 tests_test_model_steal_check_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_model_steal_clock
-tests_test_model_steal_clock_SOURCES = tests/test_model_steal_clock.c tests/test.h
 tests_test_model_steal_clock_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/fuzz/fuzz_steal_clock
 tests_fuzz_fuzz_steal_clock_SOURCES = tests/fuzz/fuzz_steal_clock.c $(FUZZ_MAIN)
 tests_fuzz_fuzz_steal_clock_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(FUZZ_ENGINE)
-check_PROGRAMS += tests/test_model_quota
-tests_test_model_quota_SOURCES = tests/test_model_quota.c tests/model_throttling.h tests/model_events.h tests/model_rec.h tests/test.h
 tests_test_model_quota_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_model_lost
-tests_test_model_lost_SOURCES = tests/test_model_lost.c tests/model_events.h tests/model_rec.h tests/test.h
 tests_test_model_lost_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_model_run
-tests_test_model_run_SOURCES = tests/test_model_run.c tests/test.h
 tests_test_model_run_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_model_traces
-tests_test_model_traces_SOURCES = tests/test_model_traces.c tests/slice.h tests/model_conserve.c tests/model_conserve.h tests/test.h
+tests_test_model_traces_SOURCES = tests/test_model_traces.c tests/model_conserve.c
 tests_test_model_traces_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
 endif
 
 BENCHES += tests/bench/bench_model
-tests_bench_bench_model_SOURCES = tests/bench/bench_model.c
 tests_bench_bench_model_LDADD = $(MODEL_LIBS) $(JSON_LIBS)
 CLEANFILES += bench_model.tmp

@@ -51,51 +51,39 @@ src_libquery_a_SOURCES = \
 	src/query/wakeup.c src/query/wakeup.h
 
 if HAVE_CMOCKA
-check_PROGRAMS += tests/test_query
-tests_test_query_SOURCES = tests/test_query.c tests/query_world.c tests/query_world.h tests/refs.h tests/test.h
+check_PROGRAMS += tests/test_query tests/test_query_report tests/test_query_property tests/test_query_demand \
+	tests/test_query_exits tests/test_query_locks tests/test_query_critical_path tests/test_query_irq_source \
+	tests/test_query_spin_waits tests/test_query_idle_waits tests/test_query_parts tests/test_query_edges \
+	tests/test_query_cores tests/test_query_summary
+tests_test_query_SOURCES = tests/test_query.c tests/query_world.c
 tests_test_query_LDADD = $(QUERY_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_query_report
-tests_test_query_report_SOURCES = tests/test_query_report.c tests/query_world.c tests/query_world.h tests/refs.h tests/test.h
+tests_test_query_report_SOURCES = tests/test_query_report.c tests/query_world.c
 tests_test_query_report_LDADD = $(QUERY_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_query_property
-tests_test_query_property_SOURCES = tests/test_query_property.c tests/query_brute.c tests/query_brute.h tests/query_world.c \
-	tests/query_world.h tests/refs.h tests/test.h
+tests_test_query_property_SOURCES = tests/test_query_property.c tests/query_brute.c tests/query_world.c
 tests_test_query_property_LDADD = $(QUERY_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_query_demand
-tests_test_query_demand_SOURCES = tests/test_query_demand.c tests/ui_world.c tests/ui_world.h tests/test.h
+tests_test_query_demand_SOURCES = tests/test_query_demand.c tests/ui_world.c
 tests_test_query_demand_LDADD = $(QUERY_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_query_exits
-tests_test_query_exits_SOURCES = tests/test_query_exits.c tests/query_world.c tests/query_world.h tests/refs.h tests/test.h
+tests_test_query_exits_SOURCES = tests/test_query_exits.c tests/query_world.c
 tests_test_query_exits_LDADD = $(QUERY_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_query_locks
-tests_test_query_locks_SOURCES = tests/test_query_locks.c tests/query_world.c tests/query_world.h tests/refs.h tests/test.h
+tests_test_query_locks_SOURCES = tests/test_query_locks.c tests/query_world.c
 tests_test_query_locks_LDADD = $(REPORT_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_query_critical_path
-tests_test_query_critical_path_SOURCES = tests/test_query_critical_path.c tests/query_world.c tests/query_world.h tests/refs.h tests/test.h
+tests_test_query_critical_path_SOURCES = tests/test_query_critical_path.c tests/query_world.c
 tests_test_query_critical_path_LDADD = $(QUERY_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_query_irq_source
-tests_test_query_irq_source_SOURCES = tests/test_query_irq_source.c tests/query_world.c tests/query_world.h tests/refs.h tests/test.h
+tests_test_query_irq_source_SOURCES = tests/test_query_irq_source.c tests/query_world.c
 tests_test_query_irq_source_LDADD = $(QUERY_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_query_spin_waits
-tests_test_query_spin_waits_SOURCES = tests/test_query_spin_waits.c tests/query_world.c tests/query_world.h tests/refs.h tests/test.h
+tests_test_query_spin_waits_SOURCES = tests/test_query_spin_waits.c tests/query_world.c
 tests_test_query_spin_waits_LDADD = $(QUERY_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_query_idle_waits
-tests_test_query_idle_waits_SOURCES = tests/test_query_idle_waits.c tests/query_world.c tests/query_world.h tests/refs.h tests/test.h
+tests_test_query_idle_waits_SOURCES = tests/test_query_idle_waits.c tests/query_world.c
 tests_test_query_idle_waits_LDADD = $(QUERY_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_query_parts
-tests_test_query_parts_SOURCES = tests/test_query_parts.c tests/query_world.c tests/query_world.h tests/refs.h tests/test.h
+tests_test_query_parts_SOURCES = tests/test_query_parts.c tests/query_world.c
 tests_test_query_parts_LDADD = $(QUERY_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_query_edges
-tests_test_query_edges_SOURCES = tests/test_query_edges.c tests/query_world.c tests/query_world.h tests/test.h
+tests_test_query_edges_SOURCES = tests/test_query_edges.c tests/query_world.c
 tests_test_query_edges_LDADD = $(QUERY_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_query_cores
-tests_test_query_cores_SOURCES = tests/test_query_cores.c tests/query_world.c tests/query_world.h tests/refs.h tests/test.h
+tests_test_query_cores_SOURCES = tests/test_query_cores.c tests/query_world.c
 tests_test_query_cores_LDADD = $(QUERY_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_query_summary
-tests_test_query_summary_SOURCES = tests/test_query_summary.c tests/ui_world.c tests/ui_world.h tests/test.h
+tests_test_query_summary_SOURCES = tests/test_query_summary.c tests/ui_world.c
 tests_test_query_summary_LDADD = $(QUERY_LIBS) $(CMOCKA_LIBS)
 endif
 
 BENCHES += tests/bench/bench_flow
-tests_bench_bench_flow_SOURCES = tests/bench/bench_flow.c
 tests_bench_bench_flow_LDADD = $(QUERY_LIBS)

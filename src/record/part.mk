@@ -70,41 +70,33 @@ src/record/guest_text.h: src/record/guest.sh src/base/embed.sh
 src/record/guest_script.$(OBJEXT): src/record/guest_text.h
 
 if HAVE_CMOCKA
-check_PROGRAMS += tests/test_record_elf
-tests_test_record_elf_SOURCES = tests/test_record_elf.c tests/test.h
+check_PROGRAMS += tests/test_record_elf tests/test_record tests/test_record_session_facts tests/test_record_flights \
+	tests/test_record_frames tests/test_record_qga tests/test_record_refusals tests/test_record_run \
+	tests/test_record_waits tests/test_record_guest_only tests/test_record_guest_requests
 tests_test_record_elf_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_record tests/test_record_session_facts tests/test_record_flights \
-	tests/test_record_frames tests/test_record_qga tests/test_record_refusals tests/test_record_run tests/test_record_waits
-tests_test_record_waits_SOURCES = tests/test_record_waits.c tests/record_tree.c tests/record_tree.h tests/remove_all.h tests/test.h
+tests_test_record_waits_SOURCES = tests/test_record_waits.c tests/record_tree.c
 tests_test_record_waits_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_record_guest_only
-tests_test_record_guest_only_SOURCES = tests/test_record_guest_only.c tests/record_tree.c tests/record_tree.h tests/remove_all.h tests/test.h
+tests_test_record_guest_only_SOURCES = tests/test_record_guest_only.c tests/record_tree.c
 tests_test_record_guest_only_LDADD = $(RECORD_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
-tests_test_record_qga_SOURCES = tests/test_record_qga.c tests/test.h
 tests_test_record_qga_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
-tests_test_record_session_facts_SOURCES = tests/test_record_session_facts.c tests/record_tree.c tests/record_tree.h tests/remove_all.h tests/test.h
+tests_test_record_session_facts_SOURCES = tests/test_record_session_facts.c tests/record_tree.c
 tests_test_record_session_facts_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
-tests_test_record_SOURCES = tests/test_record.c tests/record_tree.c tests/record_tree.h tests/remove_all.h tests/test.h
+tests_test_record_SOURCES = tests/test_record.c tests/record_tree.c
 tests_test_record_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
-tests_test_record_refusals_SOURCES = tests/test_record_refusals.c tests/mount_namespace.h tests/record_tree.c tests/record_tree.h tests/remove_all.h tests/test.h
+tests_test_record_refusals_SOURCES = tests/test_record_refusals.c tests/record_tree.c
 tests_test_record_refusals_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
-tests_test_record_run_SOURCES = tests/test_record_run.c tests/record_runs.h tests/record_tree.c tests/record_tree.h tests/remove_all.h tests/test.h
+tests_test_record_run_SOURCES = tests/test_record_run.c tests/record_tree.c
 tests_test_record_run_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
-tests_test_record_flights_SOURCES = tests/test_record_flights.c tests/record_runs.h tests/record_tree.c tests/record_tree.h tests/remove_all.h \
-	tests/test.h
+tests_test_record_flights_SOURCES = tests/test_record_flights.c tests/record_tree.c
 tests_test_record_flights_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_record_guest_requests
-tests_test_record_guest_requests_SOURCES = tests/test_record_guest_requests.c tests/test.h
 tests_test_record_guest_requests_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
-tests_test_record_frames_SOURCES = tests/test_record_frames.c tests/test.h
 tests_test_record_frames_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
 endif
 
 EXTRA_DIST += tests/fuzz/corpus-elf tests/fuzz/corpus-frames tests/fuzz/corpus-guest_requests
-check_PROGRAMS += tests/fuzz/fuzz_elf
+check_PROGRAMS += tests/fuzz/fuzz_elf tests/fuzz/fuzz_frames tests/fuzz/fuzz_guest_requests
 tests_fuzz_fuzz_elf_SOURCES = tests/fuzz/fuzz_elf.c $(FUZZ_MAIN)
 tests_fuzz_fuzz_elf_LDADD = $(RECORD_LIBS) $(FUZZ_ENGINE)
-check_PROGRAMS += tests/fuzz/fuzz_frames tests/fuzz/fuzz_guest_requests
 tests_fuzz_fuzz_frames_SOURCES = tests/fuzz/fuzz_frames.c $(FUZZ_MAIN)
 tests_fuzz_fuzz_frames_LDADD = $(RECORD_LIBS) $(FUZZ_ENGINE)
 tests_fuzz_fuzz_guest_requests_SOURCES = tests/fuzz/fuzz_guest_requests.c $(FUZZ_MAIN)

@@ -29,6 +29,5 @@ dist_schema_DATA = share/schema/answers.json
 
 if HAVE_CMOCKA
 check_PROGRAMS += tests/test_report_table
-tests_test_report_table_SOURCES = tests/test_report_table.c tests/test.h
 tests_test_report_table_LDADD = $(REPORT_LIBS) $(CMOCKA_LIBS)
 endif

@@ -52,62 +52,41 @@ src_libsync_a_SOURCES = \
 	src/sync/assign/vm_assignment.c
 
 if HAVE_CMOCKA
-check_PROGRAMS += tests/test_sync_hull
-tests_test_sync_hull_SOURCES = tests/test_sync_hull.c tests/test.h
+check_PROGRAMS += tests/test_sync_hull tests/test_sync_compose tests/test_sync_fit tests/test_sync_evidence \
+	tests/test_sync_assign tests/test_sync_confidence_range tests/test_sync_inside tests/test_sync_vm_assignment \
+	tests/test_sync_containment_fit tests/test_sync_cross_correlation tests/test_sync_early_rejection \
+	tests/test_sync_sim tests/test_sync_ambiguity tests/test_sync_long tests/test_sync_traces tests/test_sync_tiny
 tests_test_sync_hull_LDADD = $(SYNC_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_sync_compose
-tests_test_sync_compose_SOURCES = tests/test_sync_compose.c tests/test.h
 tests_test_sync_compose_LDADD = $(SYNC_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_sync_fit
-tests_test_sync_fit_SOURCES = tests/test_sync_fit.c tests/sync_sim.c tests/sync_sim.h tests/test.h
+tests_test_sync_fit_SOURCES = tests/test_sync_fit.c tests/sync_sim.c
 tests_test_sync_fit_LDADD = $(SYNC_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_sync_evidence
-tests_test_sync_evidence_SOURCES = tests/test_sync_evidence.c tests/sync_sim.c tests/sync_sim.h tests/test.h
+tests_test_sync_evidence_SOURCES = tests/test_sync_evidence.c tests/sync_sim.c
 tests_test_sync_evidence_LDADD = $(SYNC_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_sync_assign
-tests_test_sync_assign_SOURCES = tests/test_sync_assign.c tests/test.h
 tests_test_sync_assign_LDADD = $(SYNC_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_sync_confidence_range
-tests_test_sync_confidence_range_SOURCES = tests/test_sync_confidence_range.c tests/sync_sim.c tests/sync_sim.h tests/test.h
+tests_test_sync_confidence_range_SOURCES = tests/test_sync_confidence_range.c tests/sync_sim.c
 tests_test_sync_confidence_range_LDADD = $(SYNC_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_sync_inside
-tests_test_sync_inside_SOURCES = tests/test_sync_inside.c tests/test.h
 tests_test_sync_inside_LDADD = $(SYNC_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_sync_vm_assignment
-tests_test_sync_vm_assignment_SOURCES = tests/test_sync_vm_assignment.c tests/test.h
 tests_test_sync_vm_assignment_LDADD = $(SYNC_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_sync_containment_fit
-tests_test_sync_containment_fit_SOURCES = tests/test_sync_containment_fit.c tests/sync_sim.c tests/sync_sim.h tests/test.h
+tests_test_sync_containment_fit_SOURCES = tests/test_sync_containment_fit.c tests/sync_sim.c
 tests_test_sync_containment_fit_LDADD = $(SYNC_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_sync_cross_correlation
-tests_test_sync_cross_correlation_SOURCES = tests/test_sync_cross_correlation.c tests/sync_sim.c tests/sync_sim.h tests/sync_world.h tests/test.h
+tests_test_sync_cross_correlation_SOURCES = tests/test_sync_cross_correlation.c tests/sync_sim.c
 tests_test_sync_cross_correlation_LDADD = $(SYNC_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_sync_early_rejection
-tests_test_sync_early_rejection_SOURCES = tests/test_sync_early_rejection.c tests/sync_sim.c tests/sync_sim.h tests/test.h
+tests_test_sync_early_rejection_SOURCES = tests/test_sync_early_rejection.c tests/sync_sim.c
 tests_test_sync_early_rejection_LDADD = $(SYNC_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_sync_sim
-tests_test_sync_sim_SOURCES = tests/test_sync_sim.c tests/sync_sim.c tests/sync_sim.h tests/test.h
+tests_test_sync_sim_SOURCES = tests/test_sync_sim.c tests/sync_sim.c
 tests_test_sync_sim_LDADD = $(SYNC_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_sync_ambiguity
-tests_test_sync_ambiguity_SOURCES = tests/test_sync_ambiguity.c tests/slice.h tests/sync_sim.c tests/sync_sim.h tests/sync_world.h \
-	tests/test.h
+tests_test_sync_ambiguity_SOURCES = tests/test_sync_ambiguity.c tests/sync_sim.c
 tests_test_sync_ambiguity_LDADD = $(SYNC_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_sync_long
-tests_test_sync_long_SOURCES = tests/test_sync_long.c tests/slice.h tests/sync_sim.c tests/sync_sim.h tests/sync_world.h \
-	tests/test.h
+tests_test_sync_long_SOURCES = tests/test_sync_long.c tests/sync_sim.c
 tests_test_sync_long_LDADD = $(SYNC_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_sync_traces
-tests_test_sync_traces_SOURCES = tests/test_sync_traces.c tests/slice.h tests/test.h
 tests_test_sync_traces_LDADD = $(SYNC_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
 LONG_TESTS += tests/test_sync_sim tests/test_sync_ambiguity tests/test_sync_long
 # The same with limits so small that every one of them is reached: the files that have them come before the library's.
-check_PROGRAMS += tests/test_sync_tiny
-tests_test_sync_tiny_SOURCES = tests/test_sync_tiny.c tests/sync_sim.c tests/sync_sim.h tests/test.h \
-	src/sync/evidence/activity.c src/sync/evidence/host_timeline.c src/sync/evidence/sync_event_set.c
+tests_test_sync_tiny_SOURCES = tests/test_sync_tiny.c tests/sync_sim.c src/sync/evidence/activity.c \
+	src/sync/evidence/host_timeline.c src/sync/evidence/sync_event_set.c
 tests_test_sync_tiny_CPPFLAGS = $(AM_CPPFLAGS) -DWINDOWS_MAX=20000 -DACTIVITY_MAX=20000 -DSYNC_EVENTS_MAX=4000
 tests_test_sync_tiny_LDADD = $(SYNC_LIBS) $(CMOCKA_LIBS)
 endif
 
 BENCHES += tests/bench/bench_sync
-tests_bench_bench_sync_SOURCES = tests/bench/bench_sync.c
 tests_bench_bench_sync_LDADD = $(SYNC_LIBS)

@@ -112,79 +112,57 @@ dist_layouts_DATA = $(LAYOUTS)
 dist_man_MANS += man/stealscope-layout.5
 
 if HAVE_CMOCKA
-check_PROGRAMS += tests/test_trace
-tests_test_trace_SOURCES = tests/test_trace.c tests/trace_loaded.h tests/trace_same.h tests/test.h
+check_PROGRAMS += tests/test_trace tests/test_trace_damage tests/test_trace_ctf2 tests/test_trace_layout \
+	tests/test_trace_reader tests/test_trace_ctf_suite tests/test_trace_ctf_versions tests/test_trace_string_table \
+	tests/test_trace_perf_queue tests/test_trace_record_codec tests/test_trace_loss_placement tests/test_trace_tsdl \
+	tests/test_trace_packets
 tests_test_trace_LDADD = $(TRACE_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_trace_damage
-tests_test_trace_damage_SOURCES = tests/test_trace_damage.c tests/remove_all.h tests/trace_files.c tests/trace_files.h tests/test.h
+tests_test_trace_damage_SOURCES = tests/test_trace_damage.c tests/trace_files.c
 tests_test_trace_damage_LDADD = $(TRACE_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_trace_ctf2
-tests_test_trace_ctf2_SOURCES = tests/test_trace_ctf2.c tests/remove_all.h tests/trace_files.c tests/trace_files.h tests/test.h
+tests_test_trace_ctf2_SOURCES = tests/test_trace_ctf2.c tests/trace_files.c
 tests_test_trace_ctf2_LDADD = $(TRACE_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_trace_layout
-tests_test_trace_layout_SOURCES = tests/test_trace_layout.c tests/remove_all.h tests/trace_files.c tests/trace_files.h tests/trace_same.h tests/test.h
+tests_test_trace_layout_SOURCES = tests/test_trace_layout.c tests/trace_files.c
 tests_test_trace_layout_LDADD = $(TRACE_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_trace_reader
-tests_test_trace_reader_SOURCES = tests/test_trace_reader.c tests/trace_loaded.h tests/test.h
 tests_test_trace_reader_LDADD = $(TRACE_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_trace_ctf_suite
-tests_test_trace_ctf_suite_SOURCES = tests/test_trace_ctf_suite.c tests/remove_all.h tests/test.h
 tests_test_trace_ctf_suite_LDADD = $(TRACE_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_trace_ctf_versions
-tests_test_trace_ctf_versions_SOURCES = tests/test_trace_ctf_versions.c tests/slice.h tests/ctf2.c tests/ctf2.h tests/remove_all.h tests/test.h
+tests_test_trace_ctf_versions_SOURCES = tests/test_trace_ctf_versions.c tests/ctf2.c
 tests_test_trace_ctf_versions_LDADD = tests/libsim.a $(TRACE_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
 # A small limit of the string table, so that the test reaches it: this object takes precedence over the library's.
-check_PROGRAMS += tests/test_trace_string_table
-tests_test_trace_string_table_SOURCES = tests/test_trace_string_table.c tests/remove_all.h tests/test.h src/trace/string_table.c
+tests_test_trace_string_table_SOURCES = tests/test_trace_string_table.c src/trace/string_table.c
 tests_test_trace_string_table_CPPFLAGS = $(AM_CPPFLAGS) -DSTRING_TABLE_MAX=20000
 tests_test_trace_string_table_LDADD = tests/libsim.a $(TRACE_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
 # A small limit of the queue, so that the test reaches it.
-check_PROGRAMS += tests/test_trace_perf_queue
-tests_test_trace_perf_queue_SOURCES = tests/test_trace_perf_queue.c tests/test.h src/trace/perf/perf_queue.c
+tests_test_trace_perf_queue_SOURCES = tests/test_trace_perf_queue.c src/trace/perf/perf_queue.c
 tests_test_trace_perf_queue_CPPFLAGS = $(AM_CPPFLAGS) -DPERF_QUEUE_MAX=1000
 tests_test_trace_perf_queue_LDADD = $(TRACE_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_trace_record_codec
-tests_test_trace_record_codec_SOURCES = tests/test_trace_record_codec.c tests/test.h
 tests_test_trace_record_codec_LDADD = $(TRACE_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_trace_loss_placement
-tests_test_trace_loss_placement_SOURCES = tests/test_trace_loss_placement.c tests/test.h
 tests_test_trace_loss_placement_LDADD = $(TRACE_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_trace_tsdl
-tests_test_trace_tsdl_SOURCES = tests/test_trace_tsdl.c tests/test.h
 tests_test_trace_tsdl_LDADD = $(TRACE_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_trace_packets
-tests_test_trace_packets_SOURCES = tests/test_trace_packets.c tests/remove_all.h tests/trace_files.c tests/trace_files.h tests/trace_same.h tests/test.h
+tests_test_trace_packets_SOURCES = tests/test_trace_packets.c tests/trace_files.c
 tests_test_trace_packets_LDADD = $(TRACE_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
 endif
 
-check_PROGRAMS += tests/fuzz/fuzz_ctf
+check_PROGRAMS += tests/fuzz/fuzz_ctf tests/fuzz/fuzz_tracecmd tests/fuzz/fuzz_xen tests/fuzz/fuzz_perf \
+	tests/fuzz/fuzz_perfetto tests/fuzz/fuzz_metadata tests/fuzz/fuzz_packets tests/fuzz/fuzz_pages \
+	tests/fuzz/fuzz_record_codec tests/fuzz/fuzz_ipc
 tests_fuzz_fuzz_ctf_SOURCES = tests/fuzz/fuzz_ctf.c $(FUZZ_MAIN)
 tests_fuzz_fuzz_ctf_LDADD = $(TRACE_LIBS) $(FUZZ_ENGINE)
-check_PROGRAMS += tests/fuzz/fuzz_tracecmd
 tests_fuzz_fuzz_tracecmd_SOURCES = tests/fuzz/fuzz_tracecmd.c $(FUZZ_MAIN)
 tests_fuzz_fuzz_tracecmd_LDADD = $(TRACE_LIBS) $(FUZZ_ENGINE)
-check_PROGRAMS += tests/fuzz/fuzz_xen
-tests_fuzz_fuzz_xen_SOURCES = tests/fuzz/fuzz_xen.c tests/fuzz/fuzz_sink.h $(FUZZ_MAIN)
+tests_fuzz_fuzz_xen_SOURCES = tests/fuzz/fuzz_xen.c $(FUZZ_MAIN)
 tests_fuzz_fuzz_xen_LDADD = $(TRACE_LIBS) $(FUZZ_ENGINE)
-check_PROGRAMS += tests/fuzz/fuzz_perf
 tests_fuzz_fuzz_perf_SOURCES = tests/fuzz/fuzz_perf.c $(FUZZ_MAIN)
 tests_fuzz_fuzz_perf_LDADD = $(TRACE_LIBS) $(FUZZ_ENGINE)
-check_PROGRAMS += tests/fuzz/fuzz_perfetto
-tests_fuzz_fuzz_perfetto_SOURCES = tests/fuzz/fuzz_perfetto.c tests/fuzz/fuzz_sink.h $(FUZZ_MAIN)
+tests_fuzz_fuzz_perfetto_SOURCES = tests/fuzz/fuzz_perfetto.c $(FUZZ_MAIN)
 tests_fuzz_fuzz_perfetto_LDADD = $(TRACE_LIBS) $(FUZZ_ENGINE)
-check_PROGRAMS += tests/fuzz/fuzz_metadata
 tests_fuzz_fuzz_metadata_SOURCES = tests/fuzz/fuzz_metadata.c $(FUZZ_MAIN)
 tests_fuzz_fuzz_metadata_LDADD = $(TRACE_LIBS) $(FUZZ_ENGINE)
-check_PROGRAMS += tests/fuzz/fuzz_packets
 tests_fuzz_fuzz_packets_SOURCES = tests/fuzz/fuzz_packets.c $(FUZZ_MAIN)
 tests_fuzz_fuzz_packets_LDADD = $(TRACE_LIBS) $(FUZZ_ENGINE)
-check_PROGRAMS += tests/fuzz/fuzz_pages
 tests_fuzz_fuzz_pages_SOURCES = tests/fuzz/fuzz_pages.c $(FUZZ_MAIN)
 tests_fuzz_fuzz_pages_LDADD = $(TRACE_LIBS) $(FUZZ_ENGINE)
-check_PROGRAMS += tests/fuzz/fuzz_record_codec
 tests_fuzz_fuzz_record_codec_SOURCES = tests/fuzz/fuzz_record_codec.c $(FUZZ_MAIN)
 tests_fuzz_fuzz_record_codec_LDADD = $(TRACE_LIBS) $(FUZZ_ENGINE)
-check_PROGRAMS += tests/fuzz/fuzz_ipc
 tests_fuzz_fuzz_ipc_SOURCES = tests/fuzz/fuzz_ipc.c $(FUZZ_MAIN)
 tests_fuzz_fuzz_ipc_LDADD = $(TRACE_LIBS) $(FUZZ_ENGINE)
 EXTRA_DIST += tests/fuzz/corpus-ctf tests/fuzz/corpus-tracecmd tests/fuzz/corpus-metadata tests/fuzz/corpus-packets \
@@ -192,6 +170,5 @@ EXTRA_DIST += tests/fuzz/corpus-ctf tests/fuzz/corpus-tracecmd tests/fuzz/corpus
 	tests/fuzz/corpus-xen tests/fuzz/corpus-perf tests/fuzz/corpus-perfetto
 
 BENCHES += tests/bench/bench_trace
-tests_bench_bench_trace_SOURCES = tests/bench/bench_trace.c
 tests_bench_bench_trace_CPPFLAGS = $(AM_CPPFLAGS) -DSRCDIR='"$(abs_srcdir)"'
 tests_bench_bench_trace_LDADD = $(TRACE_LIBS)

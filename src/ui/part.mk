@@ -104,52 +104,32 @@ dist_themes_DATA = $(THEMES)
 dist_man_MANS += man/stealscope-theme.5
 
 if HAVE_CMOCKA
-check_PROGRAMS += tests/test_ui
-tests_test_ui_SOURCES = tests/test_ui.c tests/ui_row.h tests/test.h
+check_PROGRAMS += tests/test_ui tests/test_ui_grid tests/test_ui_cells tests/test_ui_appearance tests/test_ui_panes \
+	tests/test_ui_lists tests/test_ui_screens tests/test_ui_provider tests/test_ui_files tests/test_ui_row_search \
+	tests/test_ui_async_query tests/test_ui_clock_offset
 tests_test_ui_LDADD = $(UI_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_ui_grid
-tests_test_ui_grid_SOURCES = tests/test_ui_grid.c tests/ui_row.h tests/test.h
 tests_test_ui_grid_LDADD = $(UI_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_ui_cells
-tests_test_ui_cells_SOURCES = tests/test_ui_cells.c tests/test.h
 tests_test_ui_cells_LDADD = $(UI_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_ui_appearance
-tests_test_ui_appearance_SOURCES = tests/test_ui_appearance.c tests/test.h
 tests_test_ui_appearance_LDADD = $(UI_LIBS) $(CMOCKA_LIBS) -lm
-check_PROGRAMS += tests/test_ui_panes
-tests_test_ui_panes_SOURCES = tests/test_ui_panes.c tests/ui_keys.h tests/ui_script.h tests/ui_world.c \
-	tests/ui_world.h tests/test.h
+tests_test_ui_panes_SOURCES = tests/test_ui_panes.c tests/ui_world.c
 tests_test_ui_panes_LDADD = $(UI_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_ui_lists
-tests_test_ui_lists_SOURCES = tests/test_ui_lists.c tests/ui_keys.h tests/ui_script.h tests/ui_world.c \
-	tests/ui_world.h tests/test.h
+tests_test_ui_lists_SOURCES = tests/test_ui_lists.c tests/ui_world.c
 tests_test_ui_lists_LDADD = $(UI_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_ui_screens
-tests_test_ui_screens_SOURCES = tests/test_ui_screens.c tests/ui_script.h tests/ui_world.c tests/ui_world.h \
-	tests/refs.h tests/test.h
+tests_test_ui_screens_SOURCES = tests/test_ui_screens.c tests/ui_world.c
 tests_test_ui_screens_LDADD = $(UI_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_ui_provider
-tests_test_ui_provider_SOURCES = tests/test_ui_provider.c tests/query_world.c tests/query_world.h tests/ui_script.h \
-	tests/ui_world.h tests/refs.h tests/test.h
+tests_test_ui_provider_SOURCES = tests/test_ui_provider.c tests/query_world.c
 tests_test_ui_provider_LDADD = $(UI_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_ui_files
-tests_test_ui_files_SOURCES = tests/test_ui_files.c tests/ui_script.h tests/ui_world.c tests/ui_world.h tests/test.h
+tests_test_ui_files_SOURCES = tests/test_ui_files.c tests/ui_world.c
 tests_test_ui_files_LDADD = $(UI_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_ui_row_search
-tests_test_ui_row_search_SOURCES = tests/test_ui_row_search.c tests/ui_script.h tests/ui_world.c tests/ui_world.h \
-	tests/refs.h tests/test.h
+tests_test_ui_row_search_SOURCES = tests/test_ui_row_search.c tests/ui_world.c
 tests_test_ui_row_search_LDADD = $(UI_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_ui_async_query
-tests_test_ui_async_query_SOURCES = tests/test_ui_async_query.c tests/ui_world.c tests/ui_world.h tests/refs.h tests/test.h
+tests_test_ui_async_query_SOURCES = tests/test_ui_async_query.c tests/ui_world.c
 tests_test_ui_async_query_LDADD = $(UI_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_ui_clock_offset
-tests_test_ui_clock_offset_SOURCES = tests/test_ui_clock_offset.c tests/ui_world.c tests/ui_world.h tests/refs.h \
-	tests/test.h
+tests_test_ui_clock_offset_SOURCES = tests/test_ui_clock_offset.c tests/ui_world.c
 tests_test_ui_clock_offset_LDADD = $(UI_LIBS) $(CMOCKA_LIBS)
 dist_check_SCRIPTS += tests/test_ui_tmux.sh
 endif
 EXTRA_DIST += tests/ui
 
 BENCHES += tests/bench/bench_ui
-tests_bench_bench_ui_SOURCES = tests/bench/bench_ui.c
 tests_bench_bench_ui_LDADD = $(UI_LIBS)

@@ -36,11 +36,9 @@ dist_check_SCRIPTS += tests/test_sim.sh
 # Compares the analysis with the simulator: some seeds in check, hundreds in check-long.
 check_PROGRAMS += tests/test_truth
 dist_check_SCRIPTS += tests/test_truth_steps1.sh tests/test_truth_steps2.sh
-tests_test_truth_SOURCES = tests/test_truth.c tests/slice.h tests/truth_cases.c tests/truth_cases.h \
-	tests/truth_unknown.c tests/truth_unknown.h tests/truth_file.c tests/truth_file.h tests/truth_records.c tests/truth_records.h \
-	tests/truth_reasons.c tests/truth_reasons.h tests/truth_rows.c tests/truth_rows.h
+tests_test_truth_SOURCES = tests/test_truth.c tests/truth_cases.c tests/truth_unknown.c tests/truth_file.c tests/truth_records.c \
+	tests/truth_reasons.c tests/truth_rows.c
 tests_test_truth_LDADD = tests/libsim.a $(MODEL_LIBS)
 
 BENCHES += tests/bench/bench_sim
-tests_bench_bench_sim_SOURCES = tests/bench/bench_sim.c
 tests_bench_bench_sim_LDADD = tests/libsim.a $(BASE_LIBS)
