@@ -170,6 +170,25 @@ def check_containers(folder):
     check(first in ("BLOCKED", "PREEMPTED", "RUNNING"), f"the first event of a listed thread implies its state before {first}")
 
 
+def check_many_programs(folder):
+    """A container with many programs of the server's name does not keep those outside from being recorded."""
+    kind = "requests: k\nprograms: [probed]\npaths: [%s/probed]\nprobes:\n- {op: start, function: handle_call}\n- {op: end, return: handle_call}\n"
+    with open(f"{folder}/k.yaml", "w", encoding="utf-8") as f:
+        f.write(kind % folder)
+    shutil.copy(SERVER, f"{folder}/probed")
+    for i in range(70):
+        os.makedirs(f"{folder}/copies/{i}")
+        shutil.copy(shutil.which("sleep"), f"{folder}/copies/{i}/probed")
+    script = f"for i in {folder}/copies/*; do $i/probed 60 & done; echo; wait"
+    with subprocess.Popen(["unshare", "--pid", "--fork", "--kill-child", "sh", "-c", script], stdout=subprocess.PIPE) as p:
+        p.stdout.readline()
+        run("record", "--host-only", "--no-index", "-t", "50ms", "--requests", f"{folder}/k.yaml", "-o", f"{folder}/many")
+        p.kill()
+    with open(f"{folder}/many/host/about.yaml", encoding="utf-8") as f:
+        check(f"path: {folder}/probed\n" in f.read(), "the program outside of the container has probes")
+    shutil.rmtree(f"{folder}/copies")
+
+
 def start(folder, name):
     p = subprocess.Popen([PROGRAM, "record", "--host-only", "--no-index", *options(folder), "-t", "60s", "-o", f"{folder}/{name}"],
                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -233,6 +252,7 @@ def main():
         check_refusals(folder)
         if shutil.which("unshare"):
             check_containers(folder)
+            check_many_programs(folder)
         check_kills(folder)
         shutil.rmtree(f"{folder}/r")
     return 0

@@ -30,6 +30,7 @@ struct program_files {
 		char *path;
 	} file[FILES_MAX];
 	size_t n;
+	bool has_more;
 };
 
 /* ---- programs */
@@ -38,13 +39,14 @@ struct program_files {
 static void add_file(struct program_files *files, const char *open_path, const char *path, int32_t pid)
 {
 	struct stat st;
-	const int fd = files->n < FILES_MAX ? open(open_path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+	const int fd = open(open_path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
 		return;
 	bool is_new = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
 	for (size_t i = 0; i < files->n && is_new; i++)
 		is_new = files->file[i].dev != st.st_dev || files->file[i].ino != st.st_ino;
-	if (is_new)
+	files->has_more |= is_new && files->n == FILES_MAX;
+	if (is_new && files->n < FILES_MAX)
 		files->file[files->n++] = (struct program_file){ fd, st.st_dev, st.st_ino, pid, mem_dup(path) };
 	else
 		close(fd);
@@ -67,16 +69,21 @@ static void cut_deleted(char *path)
 		path[n - len] = '\0';
 }
 
-/* Adds the programs of running processes, in any container. */
-static void find_running(const struct request_kind *k, const char *root, struct program_files *files)
+/* Adds the programs of running processes: those inside containers, or those outside. */
+static void find_running(const struct request_kind *k, const char *root, bool inside, struct program_files *files)
 {
 	size_t n;
 	uint64_t pid;
-	char **name = proc_names(root, "", &n, "/proc");
-	for (size_t i = 0; i < n && k->programs; i++) {
+	if (!k->programs)
+		return;
+	char **name = proc_names(root, "", &n, "/proc"), *outside = proc_link(root, "/proc/self/ns/pid");
+	for (size_t i = 0; i < n; i++) {
 		if (!proc_parse_number(name[i], INT32_MAX, &pid))
 			continue;
-		char *path = proc_link(root, "/proc/%s/exe", name[i]);
+		char *space = proc_link(root, "/proc/%s/ns/pid", name[i]);
+		const bool is_inside = space && outside && strcmp(space, outside) != 0;
+		char *path = is_inside == inside ? proc_link(root, "/proc/%s/exe", name[i]) : NULL;
+		free(space);
 		if (path) {
 			cut_deleted(path);
 			char *open_path = mem_printf("%s/proc/%s/exe", root, name[i]);
@@ -86,12 +93,14 @@ static void find_running(const struct request_kind *k, const char *root, struct 
 		}
 		free(path);
 	}
+	free(outside);
 	proc_names_free(name, n);
 }
 
+/* Containers come last: they choose the names and the number of their programs. */
 static void find_files(const struct request_kind *k, const char *root, struct program_files *files)
 {
-	find_running(k, root, files);
+	find_running(k, root, false, files);
 	for (size_t i = 0; i < k->paths; i++) {
 		glob_t found;
 		char *pattern = k->by_user ? mem_dup(k->path[i]) : mem_printf("%s%s", root, k->path[i]);
@@ -104,6 +113,7 @@ static void find_files(const struct request_kind *k, const char *root, struct pr
 		}
 		free(pattern);
 	}
+	find_running(k, root, true, files);
 }
 
 /* ---- probes */
@@ -193,8 +203,10 @@ static int open_kind(struct request_uprobes *u, const struct record_options *o, 
 			                u->program[u->programs - 1].probes == 1 ? "" : "s", files.file[i].path,
 			                files.file[i].pid ? "" : " (does not run)");
 		else if (i + 1 < files.n || u->programs > before)
-			report_progress(o, "requests %s: %s", k->name, why.text);
+			report_progress(o, "%s", why.text);
 	}
+	if (files.has_more)
+		report_progress(o, "requests %s: more than %d programs, the others are not recorded", k->name, FILES_MAX);
 	if (rc == 0 && u->programs == before) {
 		rc = -1;
 		*err = why;
