@@ -118,6 +118,27 @@ def check_replaced(tmp):
         os.unlink(path)
 
 
+def check_environment(tmp):
+    """Directories of another user, which sudo may keep in the environment, are neither used nor read by root."""
+    script, packed, user = (os.path.join(tmp, name) for name in ("script", "fibonacci.tar", "user"))
+    with open(script, "w", encoding="ascii") as f:
+        f.write("key j\n")
+    subprocess.run(["tar", "-cf", packed, "-C", tmp, "trace"], check=True)
+    for owner in (65534, 0):
+        os.makedirs(f"{user}/config/stealscope")
+        with open(f"{user}/config/stealscope/config.yaml", "w", encoding="ascii") as f:
+            f.write("not: a setting\n")
+        for path, _, _ in os.walk(user):
+            os.chown(path, owner, owner)
+        env = {"XDG_CONFIG_HOME": f"{user}/config", "XDG_CACHE_HOME": f"{user}/cache", "XDG_STATE_HOME": f"{user}/state", "HOME": f"{tmp}/home"}
+        p = run("view", f"{tmp}/h.steal", "--script", script, "--size", "80x24", env=env, status=None)
+        check(("config.yaml" in p.stderr) == (owner == 0), f"settings of user {owner}: {p.stderr.strip()}")
+        if "without libarchive" not in run("--version").stdout:
+            run("info", packed, env=env)
+            check(("cache" in os.listdir(user)) == (owner == 0), f"directory of user {owner}: {os.listdir(user)}")
+        shutil.rmtree(user)
+
+
 def main():
     if not is_root() or not os.path.exists(PYTHON) or not shutil.which("setpriv"):
         skip("needs root, setpriv and " + PYTHON)
@@ -129,6 +150,7 @@ def main():
         check_rounds(tmp, 6)
         check_replaced(tmp)
         check_links(tmp)
+        check_environment(tmp)
 
 
 if __name__ == "__main__":

@@ -81,13 +81,28 @@ void make_parent_dirs(const char *path)
 	free(dir);
 }
 
+/* Returns the directory that a variable names; NULL: none, or root would use the directory of another user, which sudo
+ * may keep in the environment. */
+static const char *user_dir(const char *variable)
+{
+	const char *dir = getenv(variable);
+	struct stat st = { .st_uid = 0 };
+	if (!dir || !*dir || geteuid() != 0)
+		return dir && *dir ? dir : NULL;
+	char *at = mem_dup(dir), *slash;
+	while (stat(at, &st) != 0 && (slash = strrchr(at, '/')))  /* it may not exist yet */
+		*slash = '\0';
+	free(at);
+	return st.st_uid == 0 ? dir : NULL;
+}
+
 char *user_file_path(const char *variable, const char *beneath_home, const char *name)
 {
-	const char *xdg = getenv(variable), *home = getenv("HOME");
-	if (!(xdg && *xdg) && !(home && *home))
-		return NULL;
-	return xdg && *xdg ? mem_printf("%s/stealscope/%s", xdg, name)
-	                   : mem_printf("%s/%s/stealscope/%s", home, beneath_home, name);
+	const char *xdg = user_dir(variable), *home = user_dir("HOME");
+	if (!home && getenv("HOME") && geteuid() == 0)
+		home = "/root";
+	return xdg ? mem_printf("%s/stealscope/%s", xdg, name) :
+	       home ? mem_printf("%s/%s/stealscope/%s", home, beneath_home, name) : NULL;
 }
 
 bool file_begins_with(const char *path, const char *magic, size_t n)

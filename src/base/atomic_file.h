@@ -14,7 +14,7 @@
 void make_parent_dirs(const char *path);
 
 /* Returns the path of a file in the user's directory $VARIABLE/stealscope/, or ~/BENEATH_HOME/stealscope/ if the
- * variable is unset; NULL: $HOME is unset, too. The caller frees the path. */
+ * variable is unset; NULL: $HOME is unset, too. Root ignores directories of other users. The caller frees the path. */
 char *user_file_path(const char *variable, const char *beneath_home, const char *name);
 
 /* Returns true if the file begins with these bytes; false if not, or if it cannot be read. */
