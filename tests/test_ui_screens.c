@@ -4,6 +4,7 @@
  * --world FILE [THREADS]` writes the history used for the screens. */
 #include "test.h"
 
+#include <ctype.h>
 #include <locale.h>
 
 #include "ui_script.h"
@@ -240,16 +241,28 @@ static void test_cause(void **state)
 	free(direct);
 }
 
-/* No name from a trace puts a control character on the screen. */
+/* No name from a trace puts a control character on the screen, into the clipboard, or into the name of a file that X writes. */
 static void test_hostile_names(void **state)
 {
 	(void)state;
-	char *s = screen_of("/evil<Enter>", &mono120);
-	assert_non_null(strstr(s, "evil\\e[2J"));
-	for (const char *c = s; *c; c++)
-		assert_true(*c == '\n' || (unsigned char)*c >= ' ');
-	assert_null(strstr(s, "\xe2\x80\xae"));
-	free(s);
+	static const struct { const char *keys, *shown; } shown[] = {
+		{ "", "evil\\e[2J" }, { "y", "evil" }, { "F<Tab>y", "copied" }, { "C<Tab>y", "copied" }, { "D<Tab>y", "copied" },
+		{ "FX", "json): flow-" }, { "CX", "json): path-" }, { "bX", "json): locks-" }, { "PX", "json): gaps-" }, { "EX", "json): exits-" },
+	};
+	for (size_t i = 0; i < COUNT(shown); i++) {
+		char keys[64];
+		snprintf(keys, sizeof keys, "/evil<Enter>%s", shown[i].keys);
+		char *s = screen_of(keys, &mono120), *file = strstr(s, shown[i].shown);
+		assert_non_null(file);
+		for (const char *c = s; *c; c++)
+			assert_true(*c == '\n' || (unsigned char)*c >= ' ');
+		assert_null(strstr(s, "\xe2\x80\xae"));
+		file = shown[i].shown[0] == 'j' ? strchr(file, ' ') + 1 : "";
+		while (isalnum((unsigned char)*file) || strchr("-._", *file ? *file : ' '))
+			file++;
+		assert_true(*file == '\0' || *file == ' ' || *file == '\n');
+		free(s);
+	}
 }
 
 /* A history without machines, and one of a single thread that never runs. */
