@@ -53,6 +53,14 @@ def check_refusals():
         run("view", link, status=1)
 
 
+def check_absent(folder, recording):
+    """A thread that did not run is said to be absent, which is not the answer to a name that nothing has."""
+    plain, thread, name = (shown(folder, recording, *words).rstrip() for words in ((), ("--longest", "99999"), ("--longest", "nosuch")))
+    before, message = thread.rsplit("\n", 1)
+    check(plain.startswith(before) and "99999" in message, f"the screen stays where it begins: {message}")
+    check(message.replace("99999", "nosuch") not in name, "a wrong name has another message")
+
+
 with scratch() as tmp:
     shutil.copytree(f"{DATA}/fibonacci", f"{tmp}/plain")
     check_links(tmp, f"{tmp}/plain")
@@ -61,4 +69,5 @@ with scratch() as tmp:
     rename(hostile, b"\x1b]8;;\x07")
     check_links(tmp, hostile)
     check_elsewhere(f"{tmp}/plain")
+    check_absent(tmp, f"{tmp}/plain")
     check_refusals()

@@ -11,11 +11,16 @@
 static const enum row_kind row_kind_of[] = { [TARGET_MACHINE] = ROW_MACHINE, [TARGET_CPU] = ROW_CPU,
 	[TARGET_THREAD] = ROW_THREAD };
 
+static bool is_tid(const char *text)
+{
+	const size_t digits = strspn(text, "0123456789");
+	return digits > 0 && digits < 10 && !text[digits];
+}
+
 /* Finds the only thread with a TID, preferably of the host. Returns false if the text is no TID of the history. */
 static bool find_tid(const struct catalog *catalog, const char *text, struct target *s)
 {
-	const size_t digits = strspn(text, "0123456789");
-	for (uint32_t m = 0; m < catalog->machines && digits > 0 && digits < 10 && !text[digits]; m++) {
+	for (uint32_t m = 0; m < catalog->machines && is_tid(text); m++) {
 		const int thread = catalog_find_thread(catalog, m, atoi(text));
 		if (thread < 0)
 			continue;
@@ -54,7 +59,10 @@ static bool find_row(struct app *app, const char *text, struct target *s)
 		return false;
 	}
 	if (*text && !find_tid(&app->catalog, text, s) && catalog_parse_target(&app->catalog, text, s, &err) < 0) {
-		app_fail(app, &err);
+		if (is_tid(text))
+			app_refuse(app, "thread %s did not run while this was recorded: no event names it", text);
+		else
+			app_fail(app, &err);
 		return false;
 	}
 	prefer_vcpu(&app->catalog, s);
