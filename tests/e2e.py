@@ -275,6 +275,22 @@ def until(condition, description, program=None):
     check(False, description)
 
 
+def processes_with(setting):
+    """Returns the command lines of processes with an environment in which a variable begins so: "NAME=VALUE"."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as f:
+                environ = b"\0" + f.read()
+            with open(f"/proc/{pid}/cmdline", "rb") as f:
+                cmdline = f.read().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if b"\0" + setting.encode() in environ and cmdline:
+            found.append(cmdline)
+    return found
+
+
 # ---- comparing histories
 
 def content(path):

@@ -8,27 +8,11 @@ import subprocess
 import sys
 import time
 
-from e2e import PROGRAM, check, is_sanitized, run, scratch, seeds, skip
+from e2e import PROGRAM, check, is_sanitized, processes_with, run, scratch, seeds, skip
 from fake_guest import FAULTS, HARMLESS
 from test_record_hostile import attempt, check_whole, environment, make_machine, through
 
 KILLS = int(os.environ.get("KILLS", "4"))
-
-
-def processes(tmp):
-    """Returns the command lines of processes that belong to the recordings in tmp, without this one."""
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{pid}/environ", "rb") as f:
-                environ = f.read()
-            with open(f"/proc/{pid}/cmdline", "rb") as f:
-                cmdline = f.read().replace(b"\0", b" ").decode(errors="replace")
-        except OSError:
-            continue
-        if f"INSTANCES={tmp}/".encode() in environ and cmdline:
-            found.append(cmdline)
-    return found
 
 
 def check_kill(tmp, instances, evil, delay):
@@ -43,9 +27,10 @@ def check_kill(tmp, instances, evil, delay):
         check_whole(folder, "killed afterwards" if killed else "not killed")
     run("record", "--cleanup", "--root", root, env=environment(instances))
     end = time.monotonic() + 20
-    while processes(tmp) and time.monotonic() < end:
+    of_tmp = f"INSTANCES={tmp}/"
+    while processes_with(of_tmp) and time.monotonic() < end:
         time.sleep(0.05)
-    check(not processes(tmp), f"no process is left: {processes(tmp)}")
+    check(not processes_with(of_tmp), f"no process is left: {processes_with(of_tmp)}")
     check(os.listdir(instances) == [".made"] and not os.listdir(os.path.join(root, "run/stealscope")),
           "no instance and no journal are left")
     odd = [name for _, names, files in os.walk(folder) for name in names + files if name.startswith(".") or "tmp" in name]

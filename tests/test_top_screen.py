@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 
-from e2e import PROGRAM, check, run, scratch, skip
+from e2e import PROGRAM, check, processes_with, run, scratch, skip
 from live_scene import Vcpus
 from test_top_cores import make_root
 from tmux_screen import Screen, screens
@@ -177,19 +177,20 @@ def check_looks(tmp, pid):
 
 def check_recordings(tmp, pid):
     """On a VM of KVM if one can be made: the proposed trigger fires on its waits. Otherwise on a thread."""
-    vm = Vcpus(max(os.sched_getaffinity(0)), 600, 1, "kvm")
+    name = f"screen{os.getpid()}"
+    vm = Vcpus(max(os.sched_getaffinity(0)), 600, 1, "kvm", "-name", name)
     children.append(vm.process)
     is_vm = any("kvm-vcpu" in os.readlink(fd) for fd in glob.glob(f"/proc/{vm.pid}/fd/*"))
+    name = name if is_vm else "victim"
     vm.begin()
-    s = Screen(tmp, 100, 30, f"{PROGRAM} top -d 0.4" if is_vm else top(pid))
+    s = Screen(tmp, 100, 30, f"{PROGRAM} top -d 0.4" if is_vm else top(pid), f"SCENE={tmp}")
     check(s.wait(SENTENCE), "the screen is there")
-    time.sleep(1)
-    if is_vm:
-        s.keys("/", "vm_process", "Enter")  # rows are groups first: the cursor goes to the VM
+    check(s.wait(name), "and the row")
+    s.keys("/", name, "Enter")  # rows are groups first: the cursor goes to the VM
     s.keys("T", "C-u", "nonsense", "Enter")
     check(s.wait("not armed: .*nonsense"), "a wrong trigger is refused, with the reason")
     s.keys("T")
-    check(s.wait(r"keep the last 10 s when: gap\((thread:)?(victim|vm_process)(-\d+)?\)>\d+ms"), "T proposes the threshold")
+    check(s.wait(rf"keep the last 10 s when: gap\((thread:)?{name}\)>\d+ms"), "T proposes the threshold")
     s.keys(*(("Enter",) if is_vm else ("C-u", "load>0.0001", "Enter")))
     check(s.wait("armed: stealscope record --flight"), "T arms, and shows the equal command")
     check(s.wait(r"saved +stealscope-flight-", 60), "the saved recording is listed")
@@ -197,7 +198,7 @@ def check_recordings(tmp, pid):
     check(s.wait(r"most delayed in|victims in", 60), "Enter opens it in the viewer")
     s.keys(":quit", "Enter")
     check(s.wait(SENTENCE, 60), "the end of the viewer comes back")
-    s.keys("Home", "r")
+    s.keys("/", name, "Enter", "r")  # rows of other programs come and go
     check(s.wait("longest gap of .*|never waited", 120), "r records, and opens the viewer at the longest wait")
     s.keys(":quit", "Enter")
     check(s.wait(SENTENCE), "the end of the viewer comes back")
@@ -209,7 +210,8 @@ def check_recordings(tmp, pid):
     s.keys("q")
     check(s.wait("^ended 0", 60), "q ends it")
     s.close()
-    check(subprocess.run(["pgrep", "-f", "record --flight.*-o stealscope-flight-"], capture_output=True).returncode == 1, "no recorder is left")
+    left = processes_with(f"SCENE={tmp}")
+    check(not [command for command in left if " record " in command], f"no recorder is left: {left}")
 
 
 def main():
