@@ -20,6 +20,8 @@ enum top_ask { TOP_ASK_NOTHING, TOP_ASK_FILTER, TOP_ASK_SEARCH, TOP_ASK_DELAY, T
 /* Work for the loop that a key asks for. */
 enum top_request { TOP_NOTHING, TOP_RECORD, TOP_ARM, TOP_OPEN, TOP_COPY, TOP_PICTURE };
 
+#define HEALTHY_SHARE 0.05     /* more waiting is worth a sentence; more unknown time may hide it */
+
 /* A line of the table. */
 struct top_row {
 	char name[LIVE_NAME + 8];
@@ -28,7 +30,8 @@ struct top_row {
 	unsigned vcpus;                /* of a group: its vCPUs or processes */
 	double run, steal, throttled, vmm, pause;  /* shares of the period; of a VM: run is the sum, others the mean; of
 	                                            * another group: sums */
-	double worst;                  /* of a group: largest share of steal and throttled of one of its rows */
+	double worst, unknown;         /* of a group: largest share of steal and throttled of one of its rows; same of
+	                                * unknown time */
 	int64_t longest;
 	int32_t top;                   /* culprit; -1: none */
 	double top_share;              /* of the stolen time */
@@ -72,8 +75,8 @@ void top_row_id(const struct top *t, const struct top_row *r, char *buf, size_t 
 void top_follow(struct top *t);
 /* Makes the rows of the current view. */
 void top_make_rows(struct top *t);
-/* Writes the sentence about the shown sample: the vCPU that lost most. */
-void top_sentence(const struct live_sample *s, char *buf, size_t size);
+/* Writes the sentence about the shown sample: the vCPU that lost most. Returns false if nothing is known to wait. */
+bool top_sentence(const struct live_sample *s, char *buf, size_t size);
 /* Returns the name of a culprit without its PID; of a VM whichever of its vCPUs it is. */
 const char *top_short_name(const struct live_culprit *c);
 /* Draws the last minute of a pCPU as a lane of one letter for each task or VM: the one that had it most, in turns of their

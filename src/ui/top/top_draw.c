@@ -169,6 +169,8 @@ static void draw_table_row(const struct top *t, const struct live_sample *s, con
 	else if (r->top >= 0)
 		snprintf(by, sizeof by, "%s%s %.0f%%", s->culprit[r->top].inferred ? "~" : "", s->culprit[r->top].name,
 		         100 * r->top_share);
+	else if (r->unknown > HEALTHY_SHARE)
+		snprintf(by, sizeof by, "unknown for %.0f %%", 100 * r->unknown);
 	if (rest > 0)
 		screen_clip(out, x, y, rest, normal, by);
 	draw_spark(t, r, out, out->w - spark, y, spark, normal);
@@ -349,7 +351,7 @@ void top_draw(struct top *t, struct screen *out)
 		screen_clip(out, 0, 0, out->w, part(t, PART_NORMAL), "stealscope top: collecting; the first figures come in 0.3 s");
 		return;
 	}
-	top_sentence(s, sentence, sizeof sentence);
+	const bool waits = top_sentence(s, sentence, sizeof sentence);
 	if (out->w < 40 || out->h < 8) {
 		screen_clip(out, 0, 0, out->w, part(t, PART_NORMAL), sentence);
 		return;
@@ -360,9 +362,8 @@ void top_draw(struct top *t, struct screen *out)
 	}
 	draw_header(t, s, out);
 	int y = draw_cpus(t, s, out, 1);
-	const bool healthy = strncmp(sentence, "no ", 3) == 0;
-	screen_put(out, 0, y, healthy ? ' ' : '!', part(t, PART_ERROR));
-	screen_clip(out, 2, y++, out->w - 2, healthy ? part(t, PART_DIM) : part(t, PART_STEAL), sentence);
+	screen_put(out, 0, y, waits ? '!' : ' ', part(t, PART_ERROR));
+	screen_clip(out, 2, y++, out->w - 2, part(t, waits ? PART_STEAL : PART_DIM), sentence);
 	if (out->h >= 14)
 		y++;
 	top_make_rows(t);

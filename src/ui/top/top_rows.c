@@ -12,7 +12,6 @@
 #define IDLE_SHARE 0.001   /* a vCPU with less of each is idle */
 #define UNFOLD_SHARE 0.10  /* VMs whose worst vCPU lost more are unfolded */
 #define MEMBER_SHARE 0.01  /* processes with less of each are hidden in their group */
-#define HEALTHY_SHARE 0.05
 
 const struct live_sample *top_shown(const struct top *t)
 {
@@ -54,6 +53,7 @@ static struct top_row row_of_vcpu(const struct live_sample *s, size_t i, bool wi
 	r.throttled = share(v->ns.throttled, s->period);
 	r.pause = share(v->ns.paused, s->period);
 	r.vmm = v->vmm < 0 ? -1 : share(v->vmm, s->period);
+	r.unknown = share(v->ns.unknown, s->period);
 	r.worst = r.steal + r.throttled;
 	r.top_share = v->ns.stolen > 0 ? fmin(1, (double)v->top_ns / (double)v->ns.stolen) : 0;
 	if (v->ns.throttled > v->ns.stolen)
@@ -70,6 +70,7 @@ static void add_to_group(struct top_row *m, const struct top_row *r)
 	m->pause += r->pause;
 	m->vmm = m->vmm < 0 ? r->vmm : m->vmm + fmax(r->vmm, 0);
 	m->longest = r->longest > m->longest ? r->longest : m->longest;
+	m->unknown = fmax(m->unknown, r->unknown);
 	if (m->vcpu < 0 || r->worst > m->worst) {
 		m->worst = r->worst;
 		m->vcpu = r->vcpu;
@@ -155,7 +156,7 @@ static void sort_rows(struct top *t, size_t from)
 
 static void add_row(struct top *t, const struct top_row *r)
 {
-	const bool idle = r->run < IDLE_SHARE && r->worst < IDLE_SHARE;
+	const bool idle = r->run < IDLE_SHARE && r->worst < IDLE_SHARE && r->unknown <= HEALTHY_SHARE;
 	if ((idle && !t->show_idle) || (t->filter[0] && !strstr(r->name, t->filter)))
 		return;
 	*ARRAY_PUSH(t->row, t->rows, t->rows_cap) = *r;
@@ -292,19 +293,26 @@ static void name_target(const struct live_sample *s, const struct live_vcpu *v, 
 		snprintf(buf, size, "%.60s (%d of %.60s)", v->machine, v->tid, g->name);
 }
 
-void top_sentence(const struct live_sample *s, char *buf, size_t size)
+bool top_sentence(const struct live_sample *s, char *buf, size_t size)
 {
-	struct top_row worst = { .vcpu = -1 };
+	struct top_row worst = { .vcpu = -1 }, unclear = { .vcpu = -1 };
 	char name[LIVE_NAME * 2], text[TIME_TEXT];
 	for (size_t i = 0; i < s->vcpus; i++) {
 		const struct top_row r = row_of_vcpu(s, i, true);
 		if (worst.vcpu < 0 || r.worst > worst.worst)
 			worst = r;
+		if (r.unknown > unclear.unknown)
+			unclear = r;
+	}
+	if (worst.worst <= HEALTHY_SHARE && unclear.unknown > HEALTHY_SHARE) {
+		name_target(s, &s->vcpu[unclear.vcpu], name, sizeof name);
+		snprintf(buf, size, "what %s did in %.0f %% of the time is unknown", name, 100 * unclear.unknown);
+		return false;
 	}
 	if (worst.vcpu < 0 || worst.worst <= HEALTHY_SHARE) {
 		snprintf(buf, size, "no %s waits more than 5 %%", s->is_guest ? "process" : "vCPU");
 		add_host_share(s, buf, size);
-		return;
+		return false;
 	}
 	const struct live_vcpu *v = &s->vcpu[worst.vcpu];
 	const char *const base = v->number < 0 && s->by_process ? " it wanted to run" : "";
@@ -326,4 +334,5 @@ void top_sentence(const struct live_sample *s, char *buf, size_t size)
 		snprintf(buf, size, "%s waited %.0f %% of the time%s (longest %s); %.0f %% of it for %s", name,
 		         100 * worst.steal, base, time_duration(text, v->longest), 100 * worst.top_share, s->culprit[v->top].name);
 	add_host_share(s, buf, size);
+	return true;
 }
