@@ -18,6 +18,7 @@ HOG = r"""
 import ctypes, os, sys
 ctypes.CDLL(None).prctl(15, sys.argv[2].encode(), 0, 0, 0)
 os.sched_setaffinity(0, {int(sys.argv[1])})
+print("ready", flush=True)
 while True:
     pass
 """
@@ -31,6 +32,7 @@ def work():
         pass
 os.sched_setaffinity(0, {int(sys.argv[1])})
 ctypes.CDLL(None).prctl(15, b"short", 0, 0, 0)
+print("ready", flush=True)
 n, begin = 0, time.time()
 while True:
     threading.Thread(target=work, daemon=True).start()
@@ -41,9 +43,11 @@ children, quotas = [], []
 
 
 def start(code, *args):
+    """Starts a program that prints a line when it is ready: then it has its name and its CPU."""
     p = subprocess.Popen([sys.executable, "-c", code, *map(str, args)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                          text=True)
     children.append(p)
+    p.stdout.readline()
     return p
 
 

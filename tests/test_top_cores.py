@@ -12,6 +12,7 @@ HALF = r"""
 import ctypes, os, sys, time
 ctypes.CDLL(None).prctl(15, b"half", 0, 0, 0)
 os.sched_setaffinity(0, {int(sys.argv[1])})
+print("ready", flush=True)
 while True:
     end = time.thread_time() + 0.02
     while time.thread_time() < end:
@@ -56,7 +57,6 @@ def main(tmp):
     root = make_root(f"{tmp}/root", cpus)
     start(HALF, cpus[0])
     vm = Vcpus(cpus[1], SECONDS)
-    time.sleep(0.2)
     plain = table("top", "-b", "-d", "0.2", "--pid", str(vm.pid))
     check("shared_ns" not in plain[0] or os.path.exists("/sys/devices/system/cpu/smt/active"), "no column without siblings")
     top = Top([vm.pid], "--root", root, period=0.3)
