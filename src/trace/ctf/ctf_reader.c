@@ -216,7 +216,7 @@ static int native_open(struct source *s, struct error *err)
 		reason = ctf_classes_make(&n->classes, text, len, &s->mapping);
 	free(text);
 	if (reason)
-		return error_set(err, STATUS_INPUT, "copy the trace again, or repair its file metadata",
+		return error_set(err, STATUS_INPUT, "copy the trace again, or convert it with `babeltrace2 TRACE -o ctf -w DIR`",
 		                 "%s: the metadata cannot be read: %s", n->dir[0], reason);
 	if (scan_files(s, n, err))
 		return -1;
