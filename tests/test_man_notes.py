@@ -55,8 +55,6 @@ Sync pairs bound it from both sides, and no event contradicts it.
 Other clocks are possible beyond the error bound, or the error bound is unknown.
 .It Cm INCOMPLETE
 Sync pairs bound it from one side only.
-.It Cm FAIL
-Sync pairs contradict each other.
 .It Cm ABSENT
 The clock is unknown.
 .El

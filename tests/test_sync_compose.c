@@ -127,11 +127,11 @@ static void test_unknown(void **state)
 	for (size_t i = 0; i < g.segments; i++) {
 		free(g.segment[i].low.point);
 		g.segment[i].low = (struct clock_bound){ .points = 0 };
-		g.segment[i].quality = SYNC_FAIL;
+		g.segment[i].quality = SYNC_ABSENT;
 	}
 	clock_map_compose(&f, &g);
 	assert_false(clock_map_bounds(&f, t, &low, &high));
-	assert_int_equal(f.segment[0].quality, SYNC_FAIL);
+	assert_int_equal(f.segment[0].quality, SYNC_ABSENT);
 	clock_map_release(&f);
 	clock_map_release(&g);
 	clock_map_release(&same);

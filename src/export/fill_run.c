@@ -69,7 +69,7 @@ int fill_losses(struct filler *f)
 /* Returns the rank of a clock quality, 0: best. */
 static size_t quality_rank(const char *quality)
 {
-	static const char *const order[] = { "ACCURATE", "APPROXIMATE", "INCOMPLETE", "ABSENT", "FAIL" };
+	static const char *const order[] = { "ACCURATE", "APPROXIMATE", "INCOMPLETE", "ABSENT" };
 	size_t i = 0;
 	while (i < sizeof order / sizeof *order && strcmp(order[i], quality) != 0)
 		i++;

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "base/number.h"
 
-const char *const sync_quality_name[] = { "ABSENT", "INCOMPLETE", "APPROXIMATE", "ACCURATE", "FAIL" };
+const char *const sync_quality_name[] = { "ABSENT", "INCOMPLETE", "APPROXIMATE", "ACCURATE" };
 const char *const sync_method_name[] = { "auto", "events", "containment", "offset", "none", "tsc" };
 const char *const vcpu_evidence_name[] = {
 	"session", "trace-cmd", "sync events", "thread name", "containment", "order of thread ids", "kvm vcpu_id",

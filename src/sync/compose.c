@@ -70,8 +70,6 @@ static struct clock_bound compose_edges(const struct clock_bound *a, const struc
 
 static enum sync_quality worse_quality(enum sync_quality a, enum sync_quality b)
 {
-	if (a == SYNC_FAIL || b == SYNC_FAIL)
-		return SYNC_FAIL;
 	return a < b ? a : b;
 }
 

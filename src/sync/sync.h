@@ -27,7 +27,7 @@ struct sync_reason_row { const char *name, *text, *advice; };
 extern const struct sync_reason_row sync_reason_row[SYNC_REASON_COUNT];  /* indexed by enum sync_reason; texts of
                                                                           * SYNC_REASON_NONE are empty */
 
-enum sync_quality { SYNC_ABSENT, SYNC_INCOMPLETE, SYNC_APPROXIMATE, SYNC_ACCURATE, SYNC_FAIL };
+enum sync_quality { SYNC_ABSENT, SYNC_INCOMPLETE, SYNC_APPROXIMATE, SYNC_ACCURATE };
 extern const char *const sync_quality_name[];
 
 /* host = ref_host + (t - ref_guest) * (1 + drift / 2^60), rounded down. */

@@ -196,22 +196,3 @@ void hull_make_segment(struct hull *h, int64_t ref, unsigned limit_ppm, struct c
 	copy_outline(h, HULL_LOWER, &r->low_left, &r->low_right, ref, &segment->low);
 	copy_outline(h, HULL_UPPER, &r->high_left, &r->high_right, ref, &segment->high);
 }
-
-void hull_published(const struct hull *h, double *alpha, double *beta)
-{
-	const struct hull_chain *up = &h->side[HULL_UPPER], *low = &h->side[HULL_LOWER];
-	*alpha = 1;
-	*beta = 0;
-	if (h->min_slope.known && h->max_slope.known) {
-		struct hull_ray a = ray_along(&h->min_slope, h->min_slope.a), b = ray_along(&h->max_slope, h->max_slope.a);
-		double sa = (double)a.dy / (double)a.dx, sb = (double)b.dy / (double)b.dx;
-		*alpha = (sa + sb) / 2;
-		*beta = ((double)a.at.y - sa * (double)a.at.x + (double)b.at.y - sb * (double)b.at.x) / 2;
-	} else if (h->min_slope.known || h->max_slope.known) {
-		struct hull_point u = up->point[up->len - 1], l = low->point[low->len - 1];
-		*beta = (double)(u.y - u.x + l.y - l.x) / 2;
-	} else {
-		return;
-	}
-	*beta += (double)h->origin.y - *alpha * (double)h->origin.x;
-}

@@ -147,35 +147,8 @@ enum hull_effect hull_add(struct hull *h, enum hull_side side, int64_t x, int64_
 	return HULL_TIGHTER;
 }
 
-void hull_force(struct hull *h, enum hull_side side, int64_t x, int64_t y)
-{
-	struct hull_point p;
-	if (h->lines_crossed || hull_add(h, side, x, y) != HULL_CONTRADICTS || !make_relative(h, x, y, &p))
-		return;
-	h->contradicted = true;
-	h->rays_known = false;
-	h->count[side]++;
-	chain_add(&h->side[side], side, p);
-	/* The point replaces one end of the extreme line that it cuts; the other end stays. */
-	int sign = side_sign(side);
-	struct hull_line *as_right = side == HULL_UPPER ? &h->max_slope : &h->min_slope;
-	struct hull_line *as_left = side == HULL_UPPER ? &h->min_slope : &h->max_slope;
-	const struct hull_line old_max = h->max_slope, old_min = h->min_slope;
-	if (as_right->known && p.x > as_right->a.x && height_above(as_right->a, as_right->b, p) * sign < 0)
-		as_right->b = p;
-	if (as_left->known && p.x < as_left->b.x && height_above(as_left->a, as_left->b, p) * sign < 0)
-		as_left->a = p;
-	if (!h->max_slope.known || !h->min_slope.known || slope_cmp(&h->max_slope, &h->min_slope) < 0) {
-		h->lines_crossed = true;
-		h->max_slope = old_max;
-		h->min_slope = old_min;
-	}
-}
-
 enum sync_quality hull_quality(const struct hull *h)
 {
-	if (h->lines_crossed)
-		return SYNC_FAIL;
 	if (h->count[HULL_UPPER] == 0 && h->count[HULL_LOWER] == 0)
 		return SYNC_ABSENT;
 	if (!h->min_slope.known && !h->max_slope.known)

@@ -57,8 +57,6 @@ struct hull {
 	struct hull_line min_slope;  /* line with the smallest slope: a is an upper point, b a lower point */
 	struct hull_line max_slope;   /* line with the greatest slope: a is a lower point, b an upper point */
 	uint64_t count[2];       /* points added, by side */
-	bool contradicted;       /* a point that contradicts the others was added by hull_force() */
-	bool lines_crossed;      /* after such a point, the extreme lines have crossed */
 	struct hull_rays rays;   /* rays for slopes within rays_limit ppm of 1; valid if rays_known */
 	unsigned rays_limit;
 	bool rays_known;
@@ -74,10 +72,6 @@ void hull_init(struct hull *h);
 void hull_release(struct hull *h);
 enum hull_effect hull_add(struct hull *h, enum hull_side side, int64_t x, int64_t y);
 
-/* Adds a point by the algorithm as published, without outlier handling: a contradicting point moves its end of the
- * extreme line. When the lines cross, the quality becomes SYNC_FAIL and the lines do not change any more. */
-void hull_force(struct hull *h, enum hull_side side, int64_t x, int64_t y);
-
 enum sync_quality hull_quality(const struct hull *h);
 
 /* Gets the bounds of y at x over all lines that satisfy the points and have a slope within limit_ppm of 1 (0: any
@@ -88,9 +82,5 @@ bool hull_bounds(struct hull *h, int64_t x, unsigned limit_ppm, int64_t *low, in
  * `rejected` are unchanged. The bounds are malloc'ed; clock_map_release() frees them. With points of one side only, the
  * line touches them with slope 1. */
 void hull_make_segment(struct hull *h, int64_t ref, unsigned limit_ppm, struct clock_segment *segment);
-
-/* Gets the line as published: the bisector of the extreme lines; while an extreme line is missing, slope 1 through the
- * middle of the last points of both sides; before that, alpha 1 and beta 0. */
-void hull_published(const struct hull *h, double *alpha, double *beta);
 
 #endif

@@ -247,17 +247,6 @@ struct binder *binder_new(const struct layout *layout, struct string_cache *name
 	return b;
 }
 
-void binder_free(struct binder *b)
-{
-	if (!b)
-		return;
-	for (size_t i = 0; i < b->len; i++)
-		rules_free(b->cls[i]);
-	free(b->cls);
-	map_release(&b->by_class);
-	free(b);
-}
-
 size_t binder_score(const struct layout *layout, const bt_trace_class *tc, unsigned *enabled_events)
 {
 	size_t score = 0;

@@ -1,11 +1,7 @@
 #include "trace/live/library.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-
-/* Loading and unloading plugins changes lists in libbabeltrace2 that have no lock. */
-static pthread_mutex_t plugin_lock = PTHREAD_MUTEX_INITIALIZER;
 
 int library_error(struct error *err, const char *object)
 {
@@ -31,20 +27,11 @@ int library_error(struct error *err, const char *object)
 
 int library_find_ctf(const bt_plugin **plugin, struct error *err)
 {
-	pthread_mutex_lock(&plugin_lock);
 	bt_logging_set_global_level(BT_LOGGING_LEVEL_NONE);
 	bt_plugin_find_status found = bt_plugin_find("ctf", BT_TRUE, BT_TRUE, BT_TRUE, BT_TRUE, BT_TRUE, plugin);
-	pthread_mutex_unlock(&plugin_lock);
 	if (found == BT_PLUGIN_FIND_STATUS_OK)
 		return 0;
 	bt_current_thread_clear_error();
 	return error_set(err, STATUS_SYSTEM, "install libbabeltrace2 with its plugins, or set BABELTRACE_PLUGIN_PATH",
 	                 "libbabeltrace2: its plugin 'ctf' cannot be found");
-}
-
-void library_put(const bt_plugin *plugin)
-{
-	pthread_mutex_lock(&plugin_lock);
-	bt_plugin_put_ref(plugin);
-	pthread_mutex_unlock(&plugin_lock);
 }

@@ -8,7 +8,6 @@
 
 /* Finds the plugin and disables the library's log. Thread-safe. Returns 0 or -1. */
 int library_find_ctf(const bt_plugin **plugin, struct error *err);
-void library_put(const bt_plugin *plugin);
 
 /* Moves the calling thread's libbabeltrace2 error to *err as "OBJECT: REASON". The reason is the root cause without
  * trailing details (addresses, component names). Returns -1. */

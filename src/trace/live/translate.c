@@ -9,12 +9,6 @@ void translator_init(struct translator *t, struct event_mapping *mapping)
 	string_cache_init(&t->names, mapping->names);
 }
 
-void translator_release(struct translator *t)
-{
-	binder_free(t->binder);
-	string_cache_release(&t->names);
-}
-
 static int64_t snapshot_ns(const bt_clock_snapshot *cs, int64_t default_ns)
 {
 	int64_t ns;

@@ -20,7 +20,6 @@ struct translation {
 };
 
 void translator_init(struct translator *t, struct event_mapping *mapping);
-void translator_release(struct translator *t);
 
 /* Translates a message. Returns 0, or -1 if the event sink failed. */
 int translate(struct translator *t, struct translation *j, const bt_message *msg);
