@@ -46,6 +46,8 @@ static bool is_own_loss(const struct cause_list *l, const struct cause_interval 
 static enum loss_rank rank_of(const struct cause_list *l, enum cause_kind kind, const struct cause_interval *i)
 {
 	const uint32_t victim = target_machine(l->catalog, &l->victim);
+	if (kind == CAUSE_UNKNOWN)
+		return LOSS_UNKNOWN;
 	if (kind == CAUSE_VMM)
 		return LOSS_SERVICE;
 	if (kind == CAUSE_IDLE_CPU || kind == CAUSE_OWN)

@@ -9,8 +9,8 @@
 enum cause_kind { CAUSE_THREAD, CAUSE_MACHINE, CAUSE_IRQ, CAUSE_OWN, CAUSE_VMM, CAUSE_LIMIT, CAUSE_IDLE_CPU, CAUSE_SLEEP,
 	CAUSE_UNKNOWN };
 
-/* Ranks of lost time: time that others took comes first. */
-enum loss_rank { LOSS_OTHERS, LOSS_SERVICE, LOSS_OWN, LOSS_RANKS };
+/* Ranks of lost time: time that others took comes first, then time that they may have taken. */
+enum loss_rank { LOSS_OTHERS, LOSS_UNKNOWN, LOSS_SERVICE, LOSS_OWN, LOSS_RANKS };
 
 struct cause {
 	enum cause_kind kind;

@@ -167,7 +167,7 @@ void cause_sentence(const struct cause_list *l, const struct cause *c, int64_t w
 		snprintf(buf, size, "the host thread of %s slept for %s while the guest had work", victim, time);
 		break;
 	case CAUSE_UNKNOWN:
-		snprintf(buf, size, "%s lost %s to an unknown culprit (events are missing)", victim, time);
+		snprintf(buf, size, "%s lost %s to an unknown culprit", victim, time);
 	}
 }
 

@@ -35,7 +35,7 @@ static struct finding *add_entry(struct findings_query *v, const struct victim *
 {
 	struct ranked_finding *e = ARRAY_PUSH(v->entry, v->entries, v->entries_cap);
 	*e = (struct ranked_finding){ .tier = victim->tier, .rank = rank,
-		.finding = { .base = "", .culprit = { -1, -1, 0, 0, 0 }, .moment.end = -1 } };
+		.finding = { .base = "", .why = NOTE_CODE_COUNT, .culprit = { -1, -1, 0, 0, 0 }, .moment.end = -1 } };
 	return &e->finding;
 }
 
@@ -153,6 +153,35 @@ static bool is_dark(const struct findings_query *v)
 	return v->has_target ? v->dark[target_machine(v->q.catalog, &v->target)] : all;
 }
 
+/* Why a culprit, or everything, is unknown: the first one whose note concerns the target. */
+static const struct unknown_reason { enum note_code code; const char *text; } unknown_reason[] = {
+	{ NOTE_NO_LAYOUT, "no layout describes the events of this trace; name one with --layout" },
+	{ NOTE_NO_SCHEDULER_EVENTS, "no scheduler event was recorded; record sched_switch, sched_waking and sched_wakeup" },
+	{ NOTE_CPUS_NOT_RECORDED, "CPUs were not recorded; record all CPUs" },
+	{ NOTE_LOST_EVENTS, "events are missing; record with larger buffers" },
+	{ NOTE_HIDDEN_THREADS, "the kernel hides the events of a thread" },
+	{ NOTE_CODE_COUNT, "no event shows who had the CPU" },
+};
+
+/* Returns the row of a code. */
+static const struct unknown_reason *reason_row(enum note_code code)
+{
+	size_t i = 0;
+	while (unknown_reason[i].code != code)
+		i++;
+	return &unknown_reason[i];
+}
+
+/* Returns the first reason that concerns the target (NULL: any machine). Any note on lost events counts as one. */
+static const struct unknown_reason *reason_of(const struct findings_query *v, const struct target *target)
+{
+	const struct unknown_reason *r = unknown_reason;
+	while (r->code != NOTE_CODE_COUNT && !findings_have_note(v, target, r->code, 0) &&
+	       (r->code != NOTE_LOST_EVENTS || !findings_have_note(v, target, NOTE_CODE_COUNT, NOTE_KIND_LOSS)))
+		r++;
+	return r;
+}
+
 /* Replaces the findings by why the recording does not show who ran, and what to record. Returns 1; 0: it shows enough; -1:
  * error. */
 static int add_nothing(struct findings_query *v, struct error *err)
@@ -170,15 +199,16 @@ static int add_nothing(struct findings_query *v, struct error *err)
 	struct finding *f = add_entry(v, &(struct victim){ .tier = TIER_GUESTS }, 0);
 	f->kind = FINDING_NOTHING;
 	f->unknown = 1 - known;
+	const struct unknown_reason *why = reason_of(v, target);
+	if (known == 0 && why->code != NOTE_NO_LAYOUT)
+		why = reason_row(NOTE_NO_SCHEDULER_EVENTS);
+	else if (known > 0 && 2 * unrecorded >= cpus)
+		why = reason_row(NOTE_CPUS_NOT_RECORDED);
+	f->why = why->code;
 	finding_add(f, "nothing can be said: ");
-	if (findings_have_note(v, target, NOTE_NO_LAYOUT, 0))
-		finding_add(f, "no layout describes the events of this trace; name one with --layout");
-	else if (known == 0)
-		finding_add(f, "no scheduler event was recorded; record sched_switch, sched_waking and sched_wakeup");
-	else
-		finding_add(f, "who ran is unknown for %.0f %% of the CPU time, because %s", 100 * f->unknown,
-		            2 * unrecorded >= cpus || findings_have_note(v, target, NOTE_CPUS_NOT_RECORDED, 0)
-		            ? "CPUs were not recorded; record all CPUs" : "events are missing; record with larger buffers");
+	if (known > 0)
+		finding_add(f, "who ran is unknown for %.0f %% of the CPU time, because ", 100 * f->unknown);
+	finding_add(f, "%s", why->text);
 	f->main_bytes = strlen(f->text);
 	return 1;
 }
@@ -209,14 +239,18 @@ static void add_chain(struct findings_query *v)
 
 /* Without a source of stolen time it is unknown whether threads of the guest or the provider had the vCPU. A machine that
  * may be physical has no provider, and a note that asks what it is. */
-static void add_no_source(struct finding *f, const struct catalog *catalog)
+static void add_no_source(const struct findings_query *v, struct finding *f)
 {
+	const struct catalog *catalog = v->q.catalog;
 	char text[FINDING_TEXT];
 	bool is_guest = false;
 	for (uint32_t i = 0; i < catalog->machines; i++)
 		is_guest |= catalog->machine[i].is_virtual;
 	snprintf(text, sizeof text, "%s", f->text);
 	f->kind = FINDING_UNKNOWN;
+	for (int code = 0; code < NOTE_CODE_COUNT && f->why == NOTE_CODE_COUNT; code++)
+		if (note_code_hides_steal((enum note_code)code) && findings_have_note(v, NULL, (enum note_code)code, 0))
+			f->why = (enum note_code)code;
 	snprintf(f->text, sizeof f->text, "%s", !is_guest ? "unless this is a VM, whose host would be invisible here, "
 	         : "no host trace and no steal clock: time taken by the host is invisible here and counts as running; "
 	           "inside the guest, ");
@@ -304,9 +338,11 @@ static void add_second_clause(const struct findings_query *v, struct finding *ou
 	const struct ranked_finding *first = &v->entry[0];
 	for (size_t i = 1; i < v->entries && first->finding.kind != FINDING_CHAIN; i++) {
 		const struct finding *f = &v->entry[i].finding;
-		if (v->entry[i].rank == first->rank && f->kind != FINDING_CHAIN && f->target.kind == first->finding.target.kind &&
-		    f->target.index == first->finding.target.index && *f->culprit_text) {
-			const bool unknown = f->kind == FINDING_LIMIT_SET && f->culprit.reason == OUT_PROVIDER;
+		const bool is_provider = f->kind == FINDING_LIMIT_SET && f->culprit.reason == OUT_PROVIDER;
+		const bool unknown = is_provider || f->kind == FINDING_UNKNOWN;
+		if ((v->entry[i].rank == first->rank || v->entry[i].rank == LOSS_UNKNOWN) && f->kind != FINDING_CHAIN &&
+		    f->target.kind == first->finding.target.kind && f->target.index == first->finding.target.index &&
+		    (unknown || *f->culprit_text)) {
 			finding_add(out, "; %s: %s", unknown ? "for an unknown reason" : f->culprit_text, time_duration(d, f->ns));
 			return;
 		}
@@ -332,10 +368,15 @@ int findings_rank(struct findings_query *v, struct error *err)
 			finding_of_locks(f, v->lock_ns, v->lock_waits);
 			v->lock_ns = 0;
 		}
+		if (f->kind == FINDING_UNKNOWN) {
+			const struct unknown_reason *why = reason_of(v, f->has_target ? &f->target : NULL);
+			f->why = why->code;
+			finding_add(f, ", because %s", why->text);
+		}
 		if (i == 0)
 			add_second_clause(v, f);
 		if (i == 0 && v->alone && !nothing)
-			add_no_source(f, v->q.catalog);
+			add_no_source(v, f);
 		if (f->unknown >= UNKNOWN_SHARE && f->has_target)
 			finding_add(f, "; %.0f %% of the time of %s is unknown", 100 * f->unknown,
 			            catalog_target_text(v->q.catalog, &f->target, name, sizeof name));

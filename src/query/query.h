@@ -1052,6 +1052,7 @@ struct finding {
 	uint64_t intervals;         /* number of intervals in which the culprit took ns */
 	bool inferred;              /* chain: most waits were inferred from the nearest events */
 	double unknown;             /* share of the target's life in unknown states */
+	enum note_code why;         /* note on why the culprit, or everything, is unknown; NOTE_CODE_COUNT: none */
 	struct moment moment;
 	char command[ACTOR_TEXT];   /* arguments of stealscope that show the moment; FILE stands for the history; "": none */
 	size_t main_bytes;          /* length of the first clause of `text`: where to cut for a narrow screen */

@@ -65,7 +65,8 @@ struct json_object *finding_json(const struct catalog *catalog, const struct fin
 	json_object_object_add(o, "text", json_object_new_string(f->text));
 	json_object_object_add(o, "target", f->has_target ? target_json(catalog, &f->target) : NULL);
 	json_object_object_add(o, "culprit", text_json(f->culprit_text));
-	json_object_object_add(o, "reason", is_limit ? json_object_new_string(out_reason_name[f->culprit.reason]) : NULL);
+	json_object_object_add(o, "reason", is_limit ? json_object_new_string(out_reason_name[f->culprit.reason])
+	                       : f->why < NOTE_CODE_COUNT ? json_object_new_string(note_row[f->why].name) : NULL);
 	json_object_object_add(o, "ns", json_object_new_int64(f->ns));
 	json_object_object_add(o, "share", json_object_new_double(f->share));
 	json_object_object_add(o, "base", text_json(f->base));
