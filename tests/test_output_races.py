@@ -106,6 +106,24 @@ def check_links(tmp):
         os.unlink(path)
 
 
+def check_directories(tmp):
+    """A link of another user in place of a directory is not followed, an own one is; also below a directory of that user."""
+    path, target = os.path.join(tmp, "link"), os.path.join(tmp, "target")
+    for owner, status in ((65534, 4), (0, 0)):
+        for link in (path, f"{path}/machine"):
+            os.mkdir(target)
+            if link != path:
+                os.mkdir(path)
+                os.chown(path, owner, owner)
+            os.symlink(target, link)
+            os.lchown(link, owner, owner)
+            p = run("export", f"{tmp}/h.steal", "--to", f"csv:{path}", "--only", "machine", status=status)
+            check((os.listdir(target) == []) == (owner != 0), f"a link of user {owner}: {os.listdir(target)} {p.stderr.strip()}")
+            os.unlink(link)
+            shutil.rmtree(path, ignore_errors=True)
+            shutil.rmtree(target)
+
+
 def check_replaced(tmp):
     """A file of another user that is replaced does not lend its permissions; the own one does."""
     path = os.path.join(tmp, "replaced.svg")
@@ -150,6 +168,7 @@ def main():
         check_rounds(tmp, 6)
         check_replaced(tmp)
         check_links(tmp)
+        check_directories(tmp)
         check_environment(tmp)
 
 

@@ -9,11 +9,12 @@
 #include "export/sink.h"
 
 struct run_files {
-	char *dir;
+	char *dir, *path;    /* path: of the current table's file, for messages; NULL: none */
 	const char *suffix;  /* "csv" */
 	int64_t run;
+	int fd, table_fd;    /* directories: DIR, DIR/TABLE of the current table */
 	bool open;           /* a table's file is open */
-	struct save save;    /* file of the current table, if `open`: save.f, save.path */
+	struct save save;    /* file of the current table, if `open`: save.f */
 };
 
 /* Creates DIR. On failure there is nothing to close. */

@@ -72,7 +72,7 @@ static char *put_text(char *to, const char *text)
 static int csv_flush(struct sink *s, struct error *err)
 {
 	if (fwrite(s->buf, 1, s->used, s->files.save.f) != s->used)
-		return error_system(err, "free disk space", "%s", s->files.save.path);
+		return error_system(err, "free disk space", "%s", s->files.path);
 	s->used = 0;
 	return 0;
 }
