@@ -35,6 +35,11 @@ DATA = os.path.join(SOURCE, "tests", "data")
 SHARED = os.path.join(SOURCE, "..", "shared", "traces")
 
 
+if not os.environ.get("HOME"):  # the program keeps histories of directories that it must not change in the user's cache
+    os.environ["HOME"] = tempfile.mkdtemp(prefix="stealscope-home-")
+    atexit.register(shutil.rmtree, os.environ["HOME"], True)
+
+
 def check(condition, description):
     """Prints the description and ends the test if the condition is false."""
     print(("ok   " if condition else "FAIL ") + description)
