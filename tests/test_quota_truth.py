@@ -7,6 +7,7 @@ for more than he took: the difference may be a quota.  The answers are the same 
 SEEDS: number of worlds; SEED: first seed (default: the day)."""
 import collections
 import csv
+import json
 import os
 import re
 import subprocess
@@ -118,6 +119,7 @@ with scratch() as folder:
         check(total[0] > 0, f"{facts}: {seeds} worlds, {total[0] / 1e9:.3f} s throttled, {total[1] / 1e9:.3f} s called so")
 
     # On a host, and in a guest: groups are targets by name and path, their threads by TID, and explain names the limit.
+    limited = 0
     for world in (f"{folder}/switches{int(first) + i}" for i in range(2)):
         with open(f"{world}/session.yaml", encoding="utf-8") as f:
             session = f.read()
@@ -137,3 +139,11 @@ with scratch() as folder:
             text = run("explain", world + ".steal", tid).stdout
             if throttled > lost / 10:
                 check(re.search(r"/g\d+\.\w+ may run ", text), f"{name}/{tid}: its limit is named")
+            limits = {limit: int(ns) for limit, ns in re.findall(
+                r"- path: (\S+)\n    name: \S+\n    quota_ns:.*\n.*\n.*\n    after:.*throttled_ns: (\d+)", session)
+                if (path + "/").startswith(limit + "/")}
+            for finding in json.loads(run("explain", world + ".steal", tid, "--format", "json").stdout)["findings"]:
+                named = re.findall(r"(?<=\s)(?:/g\d+\.\w+)+(?=\s)", finding["text"])
+                check(not named or limits[named[0]] == max(limits.values()), f"{name}/{tid}: {named} by {limits}")
+                limited += len(named)
+    check(limited, "findings say whose limit it was")

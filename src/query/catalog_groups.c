@@ -11,6 +11,8 @@
 #include "query/query_internal.h"
 #include "query/thread_set.h"
 
+#define MOST_SHARE 0.95  /* minimum share of the throttled time for one of several limits to stand for all */
+
 int attribute_last_value(const struct catalog *catalog, uint32_t attr, int64_t *value, struct error *err)
 {
 	struct interval iv = { .end = history_last(catalog->h) + 1 };
@@ -69,6 +71,29 @@ static int read_groups(struct catalog *t, struct error *err)
 		t->groups = (uint32_t)len;
 	}
 	return 0;
+}
+
+bool catalog_group_contains(const struct catalog *t, const struct catalog_group *outer, int64_t group)
+{
+	const size_t length = strlen(outer->path);
+	const char *own = group >= 0 && group < t->groups ? t->group[group].path : "";
+	return strncmp(own, outer->path, length) == 0 && (own[length] == '/' || !own[length]);
+}
+
+const struct catalog_group *catalog_find_limit(const struct catalog *t, int64_t group, bool *is_only)
+{
+	const struct catalog_group *best = NULL;
+	int64_t all = 0;
+	unsigned limits = 0;
+	for (const struct catalog_group *g = t->group; g < t->group + t->groups; g++) {
+		if (!g->quota_ns || !catalog_group_contains(t, g, group))
+			continue;
+		limits++;
+		all += g->throttled_ns > 0 ? g->throttled_ns : 0;
+		best = !best || g->throttled_ns > best->throttled_ns ? g : best;
+	}
+	*is_only = limits == 1 || (best && (double)best->throttled_ns >= MOST_SHARE * (double)all);
+	return limits > 1 && all == 0 ? NULL : best;
 }
 
 /* Returns the name of a group as a machine: its name if no other group with threads has it, otherwise its path. */

@@ -1,7 +1,6 @@
 /* Sentences on the quota that kept a target off: whose limit it is, how often it was reached, and which threads used it. */
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/mem.h"
 #include "base/text.h"
@@ -10,25 +9,6 @@
 
 #define USERS_MAX 3
 #define LEAST_SHARE 0.01   /* of the target's lost time */
-
-static bool is_in_group(const struct catalog *t, int64_t group, const char *path)
-{
-	const size_t length = strlen(path);
-	const char *own = group >= 0 && group < t->groups ? t->group[group].path : "";
-	return strncmp(own, path, length) == 0 && (own[length] == '/' || !own[length]);
-}
-
-/* Returns the limit that a thread of the group reached most: of the group or of one above. NULL: none. */
-static const struct catalog_group *find_limit_group(const struct catalog *t, int64_t group)
-{
-	const struct catalog_group *best = NULL;
-	for (uint32_t i = 0; i < t->groups; i++) {
-		const struct catalog_group *g = &t->group[i];
-		if (g->quota_ns && is_in_group(t, group, g->path) && (!best || g->throttled_ns > best->throttled_ns))
-			best = g;
-	}
-	return best;
-}
 
 struct quota_user { uint32_t thread; int64_t ran; };
 
@@ -50,7 +30,7 @@ static int write_users(struct explanation *s, const struct catalog_group *g, str
 	for (uint32_t i = host->thread; i < host->thread + host->threads && rc == 0; i++) {
 		struct demand demand;
 		rc = attribute_last_value(t, t->thread[i].group, &group, err);
-		if (rc || !is_in_group(t, group, g->path))
+		if (rc || !catalog_group_contains(t, g, group))
 			continue;
 		rc = demand_of(t, &(struct target){ TARGET_THREAD, i }, s->f->start, s->f->end, &demand, err);
 		if (rc == 0 && demand.ran > 0)
@@ -77,6 +57,7 @@ int explain_quota(struct explanation *s, struct error *err)
 {
 	const struct catalog *t = s->catalog;
 	int64_t limited = 0, group;
+	bool is_only;
 	for (size_t i = 0; i < s->f->entries; i++) {
 		const struct actor *p = &s->f->entry[i].actor;
 		if (p->kind == FLOW_LIMITED && (p->reason == OUT_QUOTA || p->reason == OUT_QUOTA_OR_OTHERS))
@@ -89,7 +70,7 @@ int explain_quota(struct explanation *s, struct error *err)
 		return 0;
 	if (attribute_last_value(t, t->thread[thread].group, &group, err))
 		return -1;
-	const struct catalog_group *g = find_limit_group(t, group);
+	const struct catalog_group *g = catalog_find_limit(t, group, &is_only);
 	if (!g)
 		return 0;
 	char a[TIME_TEXT], b[TIME_TEXT], path[512];

@@ -131,6 +131,35 @@ static const char *limit_clause(const struct catalog *catalog, unsigned reason)
 	return out_reason_row[reason].clause;
 }
 
+/* Writes "the CPU quota on its group /prod/web (cpu.max: 10 ms per 100 ms)": whose limit it is. Returns false if that is
+ * unknown. */
+static bool limit_owner(const struct cause_list *l, const struct cause *c, char buf[ACTOR_TEXT])
+{
+	const struct catalog *catalog = l->catalog;
+	const struct target *row = &c->longest.row, *victim = &l->victim;
+	const int32_t thread = row->kind == TARGET_THREAD ? (int32_t)row->index
+	                     : row->kind == TARGET_CPU ? catalog->cpu[row->index].host : -1;
+	const bool is_quota = c->reason == OUT_QUOTA || c->reason == OUT_QUOTA_OR_OTHERS;
+	const uint32_t attr = thread >= 0 && is_quota ? catalog->thread[thread].group : HISTORY_NONE;
+	const int32_t machine = victim->kind == TARGET_MACHINE ? catalog->machine[victim->index].group : -1;
+	char a[TIME_TEXT], b[TIME_TEXT], path[512];
+	struct interval iv;
+	bool is_only;
+	if (attr == HISTORY_NONE || history_stab(catalog->h, attr, c->longest.start, &iv, NULL) < 0)
+		return false;
+	const struct catalog_group *limit = catalog_find_limit(catalog, iv.value, &is_only);
+	if (!limit)
+		return false;
+	const int64_t own = machine >= 0 ? machine : iv.value;
+	const char *whose = limit == &catalog->group[own] ? (machine >= 0 ? "" : "its group ")
+	                  : catalog_group_contains(catalog, limit, own) ? "its parent group " : "";
+	time_duration(a, limit->quota_ns);
+	time_duration(b, limit->period_ns);
+	snprintf(buf, ACTOR_TEXT, "%s %s%s (cpu.max: %s per %s)", is_only ? "the CPU quota on" : "CPU quotas, mostly that on",
+	         whose, text_escape(path, sizeof path, limit->path), a, b);
+	return true;
+}
+
 void cause_sentence(const struct cause_list *l, const struct cause *c, int64_t wanted, char *buf, size_t size)
 {
 	char actor[ACTOR_TEXT], victim[ACTOR_TEXT], of[AMOUNT_TEXT], time[AMOUNT_TEXT];
@@ -155,6 +184,11 @@ void cause_sentence(const struct cause_list *l, const struct cause *c, int64_t w
 		snprintf(buf, size, "VM exits of %s took %s", victim, time);
 		break;
 	case CAUSE_LIMIT:
+		if (limit_owner(l, c, actor)) {
+			snprintf(buf, size, c->reason == OUT_QUOTA ? "%s throttled %s for %s"
+			         : "%s or threads of higher priority kept %s off the CPU for %s", actor, victim, time);
+			break;
+		}
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 		snprintf(buf, size, limit_clause(l->catalog, c->reason), victim, time);

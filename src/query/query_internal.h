@@ -37,6 +37,10 @@ int catalog_read_topology(struct catalog *catalog, struct error *err);
 
 /* Reads the control groups, and adds those with threads as containers if there is only one machine. */
 int catalog_read_groups(struct catalog *catalog, struct error *err);
+bool catalog_group_contains(const struct catalog *catalog, const struct catalog_group *outer, int64_t group);
+/* Returns the limit that, by cpu.stat, throttled the threads of a group most: of the group, or of one above. *is_only: it
+ * did alone. NULL: no limit, or unknown which. */
+const struct catalog_group *catalog_find_limit(const struct catalog *catalog, int64_t group, bool *is_only);
 bool catalog_is_alone(const struct catalog *catalog);  /* Returns true if only one machine was recorded: the first one. */
 
 /* Returns true if the lost time of a host thread counts for the host. The lost time of a vCPU's thread counts for its
