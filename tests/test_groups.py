@@ -87,8 +87,32 @@ def check_outer_groups(folder):
             check(got == sum(lost.get(tid, 0) for tid in below), f"{target}: the loss of its {len(below)} threads, {got} ns")
 
 
+def check_beside_vms(folder):
+    """Control groups of a host with VMs are targets as well, and rows, even those with one thread."""
+    world = os.path.join(folder, "beside")
+    simulate(world, "overcommit", "3", "--duration", "300ms")
+    groups = {"/init.scope": [121], "/system.slice/ssh.service": [120, 122], "/system.slice/ssh.service/worker": [124]}
+    with open(f"{world}/session.yaml", "w", encoding="utf-8") as f:
+        f.write("host:\n  dir: host\n  control_groups:\n")
+        for path, tids in groups.items():
+            f.write(f"  - path: {path}\n    name: {path.rsplit('/', 1)[1]}\n    threads: {' '.join(map(str, tids))}\n")
+        f.write("guests:\n" + "".join(f"- name: vm0{i}\n  dir: guest-vm0{i}\n" for i in range(3)))
+    file = world + ".steal"
+    run("index", world, "-o", file)
+    lost = total(table("threads", file, "host", "--top", "0"), lambda row: int(row["tid"]), "lost_ns")
+    rows = {row["name"]: row for row in table("threads", file, "host", "--group", "cgroup", "--top", "0")}
+    for path, tids in groups.items():
+        below = [tid for other in groups if (other + "/").startswith(path + "/") for tid in groups[other]]
+        name = path.rsplit("/", 1)[1]
+        for target in (path, name):
+            check(sum(int(c["ns"]) for c in table("steal", file, target)) == sum(lost.get(tid, 0) for tid in below),
+                  f"{target}: the loss of {below} beside VMs")
+        check(int(rows[name]["lost_ns"]) == sum(lost.get(tid, 0) for tid in tids), f"{name}: a row of {len(tids)} threads")
+
+
 with scratch() as folder:
     check_outer_groups(folder)
+    check_beside_vms(folder)
     for world in ("fibonacci", "overcommit"):
         traces = os.path.join(DATA, "fibonacci")
         if world == "overcommit":

@@ -114,14 +114,14 @@ char *catalog_view_command(const struct catalog *catalog, const struct target *s
 char *summary_row_text(const struct catalog *catalog, const struct summary_row *row, bool is_key, char *buf, size_t size)
 {
 	char machine[NAME_TEXT], name[NAME_TEXT], tid[16] = "", threads[32] = "";
-	if (!row->group || row->threads == 1)
+	if (!row->group)
 		return catalog_target_text(catalog, &row->target, buf, size);
 	text_escape(machine, sizeof machine, catalog->machine[target_machine(catalog, &row->target)].name);
 	text_escape(name, sizeof name, row->group);
 	if (row->group_tid >= 0)
 		snprintf(tid, sizeof tid, "%" PRId32 "%s", row->group_tid, *name ? " " : "");
 	if (!is_key)
-		snprintf(threads, sizeof threads, " (%" PRIu32 " threads)", row->threads);
+		snprintf(threads, sizeof threads, " (%" PRIu32 " thread%s)", row->threads, row->threads == 1 ? "" : "s");
 	snprintf(buf, size, "%s/%s%s%s", machine, tid, name, threads);
 	return buf;
 }

@@ -29,7 +29,7 @@
 
 /* ---- Groups ------------------------------------------------------------------------------------------ */
 
-/* Control groups of the host, or of the only machine. Then a group with threads is a machine of kind MACHINE_CONTAINER. */
+/* Control groups of the host, or of the only machine; of the latter, those with threads are of kind MACHINE_CONTAINER. */
 
 /* Texts are raw and borrowed from the history. */
 struct catalog_group {
@@ -377,7 +377,8 @@ struct summary_row {
 	int64_t most;            /* ... and how much, ns */
 	uint32_t threads, first; /* number of threads; of a group: index of the first in summary.member; 0, 0: a machine */
 	int32_t group_tid;       /* of a group: its process; -1: none */
-	const char *group;       /* of a group: raw name, owned by the summary; NULL: no group */
+	const char *group;       /* of a group: raw name, owned by the summary; NULL: none, or a process or name of one
+	                          * thread */
 	int64_t start, end;      /* lifetime of the target, cut to the window; closed */
 	struct demand demand;
 	uint64_t gaps;           /* number of gaps; 0, like all members below, until the gaps were read */

@@ -97,8 +97,11 @@ static void summary_join_groups(struct summary_query *s)
 	}
 	out->member = mem_new(out->rows, sizeof *out->member);
 	uint32_t end = 0;
-	for (size_t i = out->machines; i < rows; i++)
+	for (size_t i = out->machines; i < rows; i++) {
 		out->row[i].first = end += out->row[i].threads;
+		if (out->row[i].threads == 1 && !(s->grouping == GROUP_BY_CGROUP && *out->row[i].group))
+			out->row[i].group = NULL;
+	}
 	for (size_t i = out->rows; i-- > out->machines;)  /* moves `first` from the end of the group to its start */
 		out->member[--out->row[row_of[group[i]] - 1].first] = thread[i];
 	out->rows = rows;
@@ -176,7 +179,7 @@ static struct actor row_culprit(const struct summary_query *s, const struct summ
 {
 	const struct thread_groups *g = s->answer.groups;
 	struct actor out = *culprit;
-	if (g && out.kind == FLOW_HYPERVISOR && row->group && out.machine >= 0 && out.tid > 0) {
+	if (g && out.kind == FLOW_HYPERVISOR && row->threads && out.machine >= 0 && out.tid > 0) {
 		const int thread = catalog_find_thread(s->q.catalog, (uint32_t)out.machine, out.tid);
 		if (thread >= 0 && g->of[thread] == g->of[row->target.index]) {
 			out.tid = s->q.catalog->thread[row->target.index].tid;

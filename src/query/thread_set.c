@@ -43,19 +43,33 @@ static bool is_process(const struct catalog *c, uint32_t machine, int64_t pid, c
 	                   (leader >= 0 && strcmp(catalog_longest_name(c, (uint32_t)leader), typed) == 0));
 }
 
-/* Returns the group with other groups in it whose path is the text, or whose name is and which has no threads of its own;
- * NULL: none. */
-static const struct catalog_group *find_outer_group(const struct catalog *c, const char *text)
+/* Returns true if other groups are in the group. */
+static bool is_outer(const struct catalog *c, const struct catalog_group *g)
 {
-	const char *name = catalog_find_machine(c, text) < 0 ? text : "";
+	uint32_t members = 0;
+	for (uint32_t i = 0; i < c->groups; i++)
+		members += catalog_group_contains(c, g, i);
+	return members > 1;
+}
+
+/* Returns the group whose path is the text, or the only one whose name is; NULL: none. Groups that are machines of the
+ * catalog are left out, except for paths of groups with other groups in them. */
+static const struct catalog_group *find_group(const struct catalog *c, const char *text)
+{
+	const struct catalog_group *named = NULL;
+	bool is_free = catalog_find_machine(c, text) < 0;
 	for (uint32_t i = 0; i < c->groups; i++) {
 		const struct catalog_group *g = &c->group[i];
-		const size_t length = strlen(g->path);
-		for (uint32_t k = 0; k < c->groups && (strcmp(g->path, text) == 0 || strcmp(g->name, name) == 0); k++)
-			if (strncmp(c->group[k].path, g->path, length) == 0 && c->group[k].path[length] == '/')
-				return g;
+		if (catalog_is_alone(c) && !is_outer(c, g))
+			continue;
+		if (strcmp(g->path, text) == 0)
+			return g;
+		if (strcmp(g->name, text) == 0) {
+			is_free = is_free && !named;
+			named = g;
+		}
 	}
-	return NULL;
+	return is_free ? named : NULL;
 }
 
 /* Returns the threads of a machine that belong to the process or to the groups; NULL: none, or an error (err->status). */
@@ -73,10 +87,7 @@ static struct thread_set *collect(const struct catalog *c, uint32_t machine, con
 			thread_set_free(set);
 			return NULL;
 		}
-		const char *path = group && value >= 0 && value < c->groups ? c->group[value].path : "";
-		const size_t length = group ? strlen(group->path) : 0;
-		if (group ? strncmp(path, group->path, length) == 0 && (!path[length] || path[length] == '/')
-		          : is_process(c, machine, value, process))
+		if (group ? catalog_group_contains(c, group, value) : is_process(c, machine, value, process))
 			*ARRAY_PUSH(set->tid, set->threads, cap) = c->thread[i].tid;
 	}
 	if (set->threads)
@@ -115,10 +126,10 @@ static struct thread_set *find_set(const struct catalog *c, const char *text, st
 {
 	int machine;
 	const char *process = parse_process(c, text, &machine);
-	const struct catalog_group *group = process || !catalog_is_alone(c) ? NULL : find_outer_group(c, text);
+	const struct catalog_group *group = process ? NULL : find_group(c, text);
 	struct thread_set *set = NULL, *other = NULL;
 	for (uint32_t m = 0; (process || group) && m < c->machines && !other && err->status == STATUS_OK; m++) {
-		if (c->machine[m].kind == MACHINE_CONTAINER || (machine >= 0 && machine != (int)m))
+		if (c->machine[m].kind == MACHINE_CONTAINER || (machine >= 0 && machine != (int)m) || (group && m > 0))
 			continue;
 		other = set;
 		set = collect(c, m, process, group, err);

@@ -65,7 +65,7 @@ static const char *culprit_text(const struct catalog *catalog, const struct summ
 
 static struct value value_name(const struct catalog *catalog, const struct summary_row *row)
 {
-	if (row->group && row->threads > 1)
+	if (row->group)
 		return VAL_TEXT(row->group);
 	return row->target.kind == TARGET_THREAD ? VAL_TEXT(catalog_longest_name(catalog, row->target.index)) : VAL_NONE;
 }
@@ -75,16 +75,17 @@ static struct value value_name_in_table(const struct catalog *catalog, const str
                                         char buf[ACTOR_TEXT])
 {
 	char name[ACTOR_TEXT / 2];
-	if (format != FORMAT_TEXT || !row->group || row->threads == 1)
+	if (format != FORMAT_TEXT || !row->group)
 		return value_name(catalog, row);
-	snprintf(buf, ACTOR_TEXT, "%s (%u threads)", text_escape(name, sizeof name, row->group), (unsigned)row->threads);
+	snprintf(buf, ACTOR_TEXT, "%s (%u thread%s)", text_escape(name, sizeof name, row->group), (unsigned)row->threads,
+	         row->threads == 1 ? "" : "s");
 	return VAL_SHOWN(buf);
 }
 
 /* Returns the TID of a thread, or of a group's process. */
 static struct value value_thread(const struct catalog *catalog, const struct summary_row *row)
 {
-	if (row->group && row->threads > 1)
+	if (row->group)
 		return row->group_tid >= 0 ? VAL_INT(row->group_tid) : VAL_NONE;
 	return row->target.kind == TARGET_THREAD ? VAL_INT(catalog->thread[row->target.index].tid) : VAL_NONE;
 }

@@ -61,7 +61,7 @@ static const char *short_culprit_text(const struct app *app, const struct summar
 void overview_row_text(const struct app *app, const struct summary_row *r, char *buf, size_t size)
 {
 	char name[ACTOR_TEXT];
-	if (r->group && r->threads > 1)
+	if (r->group)
 		snprintf(buf, size, "%s (%u)", summary_row_text(&app->catalog, r, true, name, sizeof name), (unsigned)r->threads);
 	else
 		row_title(&app->rows, overview_row(&r->target), buf, size);
@@ -401,7 +401,7 @@ static void overview_draw_line(struct app *app, struct pane *pane, struct screen
 		x += w.column[c] + 1;
 	}
 	screen_put(s, app->label_w, y, selected ? '*' : '|', app->appearance.palette.part[selected ? PART_STEAL : PART_LABEL]);
-	if (r->group && r->threads > 1)
+	if (r->group)
 		rows_draw_group_lane(app, s, y, p->s.member + r->first, r->threads);
 	else
 		rows_draw_lane(app, s, y, overview_row(&r->target), LANE_LISTED);
