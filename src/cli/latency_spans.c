@@ -19,10 +19,10 @@
 #define OFFSET_ERROR_NS 10000
 #define SLEW_NS(ns) ((ns) / 2000)
 
-struct clock_piece { int64_t from; struct clock_line line; };
+struct clock_part { int64_t from; struct clock_line line; };
 struct machine_clock {
-	struct clock_piece *piece;  /* in order of time; none: the times are the host's */
-	size_t pieces, cap;
+	struct clock_part *segment;  /* in order of time; none: the times are the host's */
+	size_t segments, cap;
 };
 struct open_clocks {
 	struct span_clocks clocks;
@@ -35,22 +35,22 @@ static int64_t to_host(void *arg, uint32_t machine, int64_t t)
 {
 	const struct machine_clock *c = (const struct machine_clock *)arg + machine;
 	size_t i = 0;
-	if (c->pieces == 0)
+	if (c->segments == 0)
 		return t;
-	while (i + 1 < c->pieces && c->piece[i + 1].from <= t)
+	while (i + 1 < c->segments && c->segment[i + 1].from <= t)
 		i++;
-	return clock_line_at(&c->piece[i].line, t);
+	return clock_line_at(&c->segment[i].line, t);
 }
 
 static int64_t to_machine(void *arg, uint32_t machine, int64_t t)
 {
 	const struct machine_clock *c = (const struct machine_clock *)arg + machine;
 	size_t i = 0;
-	if (c->pieces == 0)
+	if (c->segments == 0)
 		return t;
-	while (i + 1 < c->pieces && clock_line_at(&c->piece[i + 1].line, c->piece[i + 1].from) <= t)
+	while (i + 1 < c->segments && clock_line_at(&c->segment[i + 1].line, c->segment[i + 1].from) <= t)
 		i++;
-	const struct clock_line *line = &c->piece[i].line;
+	const struct clock_line *line = &c->segment[i].line;
 	const int128 slope = ((int128)1 << 60) + line->drift;
 	int64_t guest = slope > 0 ? saturate64(line->ref_guest + ((((int128)t - line->ref_host) << 60) / slope) - 2) : t;
 	for (unsigned k = 0; k < 8 && clock_line_at(line, guest) < t; k++)  /* the quotient is exact within 2 ns */
@@ -108,7 +108,7 @@ static void load_clocks(const struct catalog *catalog, struct json_object *doc, 
 		const int m = machine_of(catalog, json_member_text(row, "guest"));
 		if (m < 0)
 			continue;
-		*ARRAY_PUSH(line[m].piece, line[m].pieces, line[m].cap) = (struct clock_piece){
+		*ARRAY_PUSH(line[m].segment, line[m].segments, line[m].cap) = (struct clock_part){
 			json_member_int(row, "from_ns", 0),
 			{ json_member_int(row, "ref_guest_ns", 0), json_member_int(row, "ref_host_ns", 0),
 			  json_member_int(row, "drift", 0) } };
@@ -180,7 +180,7 @@ void span_clocks_close(struct span_clocks *clocks)
 	if (!c)
 		return;
 	for (uint32_t m = 0; m < c->machines; m++)
-		free(c->line[m].piece);
+		free(c->line[m].segment);
 	free(c->line);
 	free(c->clocks.machine);
 	json_object_put(c->doc);

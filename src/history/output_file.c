@@ -16,7 +16,7 @@
 
 #define BUFFER (4 * OUT_RESERVE)
 #define TEMP_TRIES 100u
-#define WRITE_START_BYTES (8u << 20)  /* bytes for which the kernel is told to start writing */
+#define WRITE_START_BYTES (8u << 20)  /* bytes after which the kernel is asked to start writing */
 
 static ssize_t write_some(int fd, const uint8_t *p, size_t size, int64_t offset)
 {

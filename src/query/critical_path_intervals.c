@@ -13,7 +13,7 @@ static int path_grow(struct path_walker *w)
 	size_t n = w->cap ? 2 * w->cap : 256;
 	struct path_interval *p = n < SIZE_MAX / sizeof *p ? realloc(out->interval, n * sizeof *p) : NULL;
 	if (!p)
-		return error_set(w->err, STATUS_SYSTEM, "ask for a shorter window", "path: out of memory after %zu pieces",
+		return error_set(w->err, STATUS_SYSTEM, "ask for a shorter window", "path: out of memory after %zu intervals",
 		                 out->intervals);
 	out->interval = p;
 	w->cap = n;

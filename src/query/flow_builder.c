@@ -46,7 +46,7 @@ static int builder_grow(struct flow_builder *g, void **array, size_t *cap, size_
 	void *p = n < SIZE_MAX / size ? realloc(*array, n * size) : NULL;
 	if (!p)
 		return error_set(g->err, STATUS_SYSTEM, "ask for a shorter window",
-		                 "execution flow: out of memory after %zu pieces", len);
+		                 "execution flow: out of memory after %zu intervals", len);
 	*array = p;
 	*cap = n;
 	return 0;

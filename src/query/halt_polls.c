@@ -169,7 +169,7 @@ static int survey_add_vcpu(struct poll_survey *y, uint32_t vcpu, struct error *e
 	uint32_t attr = y->catalog->cpu[vcpu].polling;
 	size_t row = y->out->rows, poll = y->polls_len;
 	int got = 1;
-	bool untold = false;
+	bool is_unknown = false;
 	y->out->vcpus++;
 	y->out->silent += attr == HISTORY_NONE;
 	if (attr == HISTORY_NONE)
@@ -180,7 +180,7 @@ static int survey_add_vcpu(struct poll_survey *y, uint32_t vcpu, struct error *e
 		if (iv.value < 0 || iv.value >= HISTORY_STATES)
 			continue;
 		if (y->catalog->poll_outcome[iv.value] == POLL_UNKNOWN)
-			survey_add_unknown(y, &iv, &untold);
+			survey_add_unknown(y, &iv, &is_unknown);
 		else if (survey_add_poll(y, vcpu, &iv) < 0)
 			got = -1;
 	}

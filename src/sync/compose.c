@@ -128,35 +128,35 @@ static void restrict_known(struct clock_map *map, const struct clock_map *outer)
 
 void clock_map_compose(struct clock_map *map, const struct clock_map *outer)
 {
-	struct clock_segment *piece = NULL;
-	size_t pieces = 0, cap = 0;
+	struct clock_segment *segment = NULL;
+	size_t segments = 0, cap = 0;
 	if (outer->segments == 0)
 		return;
 	restrict_known(map, outer);
 	for (size_t i = 0; i < map->segments; i++) {
 		const struct clock_segment *p = &map->segment[i];
 		bool last = i + 1 == map->segments;
-		size_t first = pieces;
+		size_t first = segments;
 		for (size_t k = 0; k < outer->segments; k++) {
 			/* outer->segment[k] holds in [from, to) */
 			int64_t from = k == 0 ? INT64_MIN : invert_line(&p->line, outer->segment[k].from);
 			int64_t to = k + 1 == outer->segments ? INT64_MAX : invert_line(&p->line, outer->segment[k + 1].from);
 			if (to <= p->from || (!last && from >= map->segment[i + 1].from))
 				continue;
-			struct clock_segment *c = ARRAY_PUSH(piece, pieces, cap);
+			struct clock_segment *c = ARRAY_PUSH(segment, segments, cap);
 			*c = compose_segments(p, &outer->segment[k]);
-			if (pieces - 1 == first)
+			if (segments - 1 == first)
 				set_inner_start(c, p);
 			else
 				set_outer_start(c, p, &outer->segment[k], from);
 		}
-		if (pieces > first) {  /* the counts go to the first part only, so that each pair is counted once */
-			piece[first].pairs_ab = p->pairs_ab;
-			piece[first].pairs_cd = p->pairs_cd;
-			piece[first].rejected = p->rejected;
+		if (segments > first) {  /* the counts go to the first part only, so that each pair is counted once */
+			segment[first].pairs_ab = p->pairs_ab;
+			segment[first].pairs_cd = p->pairs_cd;
+			segment[first].rejected = p->rejected;
 		}
 	}
 	const int64_t from = map->known_from, to = map->known_to;
 	clock_map_release(map);
-	*map = (struct clock_map){ .segment = piece, .segments = pieces, .known_from = from, .known_to = to };
+	*map = (struct clock_map){ .segment = segment, .segments = segments, .known_from = from, .known_to = to };
 }

@@ -18,7 +18,7 @@ struct error_bounds_drift {
 	size_t n;
 };
 
-/* Widens the error bounds of *piece to the bounds that its pairs [0, n), sorted by x, yield within a short time.
+/* Widens the error bounds of *segment to the bounds that its pairs [0, n), sorted by x, yield within a short time.
  *
  * The width is that of a time with good pairs. It is greater where pairs contradict the line, or if the clock has
  * several segments. While the rate changes slowly from one line to the next, a pair bounds the clock at a nearby time

@@ -78,7 +78,7 @@ enum sync_quality hull_quality(const struct hull *h);
  * slope). *low is rounded down, *high up. Returns false if a bound does not exist; it is then INT64_MIN or INT64_MAX. */
 bool hull_bounds(struct hull *h, int64_t x, unsigned limit_ppm, int64_t *low, int64_t *high);
 
-/* Sets line (the bounds' middle, relative to x = ref), error bounds, quality and pairs of *piece; `from` and
+/* Sets line (the bounds' middle, relative to x = ref), error bounds, quality and pairs of *segment; `from` and
  * `rejected` are unchanged. The bounds are malloc'ed; clock_map_release() frees them. With points of one side only, the
  * line touches them with slope 1. */
 void hull_make_segment(struct hull *h, int64_t ref, unsigned limit_ppm, struct clock_segment *segment);

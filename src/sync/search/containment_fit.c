@@ -66,12 +66,12 @@ static void walk_cpu_events(struct round *r, const struct activity_cpu *c, unsig
 	struct open_window w = { NULL, -1, 0, 0 };
 	struct window_cursor cursor = { r->evidence->host, r->evidence->vm, cpu, NULL, 0 };
 	struct clock_hint edge = { 0 };
-	size_t piece = 0, gap = SIZE_MAX;  /* gap: last gap between windows with a counted event */
+	size_t segment = 0, gap = SIZE_MAX;  /* gap: last gap between windows with a counted event */
 	double weight = 0;
 	for (size_t i = 0; i < c->len; i++) {
 		int64_t t = c->ts[i], low, high;
-		while (piece + 1 < r->clock->segments && r->clock->segment[piece + 1].from <= t)
-			piece++;
+		while (segment + 1 < r->clock->segments && r->clock->segment[segment + 1].from <= t)
+			segment++;
 		if (clock_map_is_ambiguous(r->clock, t) || !clock_map_bounds_hint(r->clock, t, &edge, &low, &high) ||
 		    low < r->evidence->host->begin || high > r->evidence->host->end)
 			continue;
@@ -96,7 +96,7 @@ static void walk_cpu_events(struct round *r, const struct activity_cpu *c, unsig
 			emit_pairs(r, &w, cpu);
 			w.first = t;
 			r->out->nats_max += weight;
-			r->nats[piece] += violates ? -weight : weight;
+			r->nats[segment] += violates ? -weight : weight;
 		}
 		w.index = index;
 		w.last = t;

@@ -233,25 +233,25 @@ bool steps_place(const struct evidence *evidence, const struct pair_list *pairs,
 {
 	bool any = false;
 	for (size_t i = 1; i < clock->segments; i++) {
-		struct clock_segment *piece = &clock->segment[i];
+		struct clock_segment *segment = &clock->segment[i];
 		struct votes votes = { NULL, 0, 0 };
 		int64_t most;
 		const bool is_step = may_be_step(clock, i);
-		if (!is_step && !may_hide_step(piece - 1, piece->from - 1) && !may_hide_step(piece, piece->from))
+		if (!is_step && !may_hide_step(segment - 1, segment->from - 1) && !may_hide_step(segment, segment->from))
 			continue;
 		any = any || is_step;
 		fit_limit_step(pairs, clock, i, evidence->activity->begin, evidence->activity->end);
-		collect_votes(evidence, piece - 1, piece->ambiguous_from - 1, piece->ambiguous_to, &votes);
-		limit_by_events(&votes, piece);
-		if (is_step || piece->from < piece->ambiguous_from || piece->from > piece->ambiguous_to)
-			piece->from = piece->ambiguous_from;
-		const int64_t step = step_size(piece, &most);
+		collect_votes(evidence, segment - 1, segment->ambiguous_from - 1, segment->ambiguous_to, &votes);
+		limit_by_events(&votes, segment);
+		if (is_step || segment->from < segment->ambiguous_from || segment->from > segment->ambiguous_to)
+			segment->from = segment->ambiguous_from;
+		const int64_t step = step_size(segment, &most);
 		if (step > 0)
-			place_forward_step(&votes, step, piece);
+			place_forward_step(&votes, step, segment);
 		else if (step < 0)
-			check_setback(evidence, most, &votes, piece);
-		piece->placed = evidence->activity->slice_bits == 0 && has_no_event(&votes, piece);
-		piece->repeats = piece->repeats && !piece->placed;
+			check_setback(evidence, most, &votes, segment);
+		segment->placed = evidence->activity->slice_bits == 0 && has_no_event(&votes, segment);
+		segment->repeats = segment->repeats && !segment->placed;
 		free(votes.vote);
 	}
 	return any;
