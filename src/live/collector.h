@@ -25,7 +25,7 @@ enum { LIVE_UNKNOWN, LIVE_RUNNING, LIVE_WAITING, LIVE_THROTTLED, LIVE_BLOCKED, L
 #define LIVE_LOG 128         /* a pCPU's switches */
 #define LIVE_RUNS 64         /* tasks of a pCPU and period with a time of their own */
 #define LIVE_BINS 64         /* powers of two of wait lengths, ns */
-#define LIVE_TOP 4           /* culprits of one wait that are told apart */
+#define LIVE_TOP 4           /* culprits of one wait that are counted separately */
 #define LIVE_CLIENTS 64      /* processes that counters are published to */
 #define LIVE_PAIRS 32768     /* pairs of victim and culprit of a period */
 #define LIVE_MARK_BITS 3

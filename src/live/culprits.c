@@ -26,23 +26,31 @@ void culprit_name_thread(char name[LIVE_NAME], const struct live_thread *v)
 	text_cut(name, LIVE_NAME, all);
 }
 
-static void describe_culprit(const struct culprit_index *x, u32 key, const char *comm, struct live_culprit *c)
+bool culprit_fill_fixed(struct live_culprit *c, u32 key)
 {
 	static const struct { u32 key; enum live_kind kind; const char *name; } fixed[] = {
 		{ 0, LIVE_IDLE, "idle CPU (wakeup)" }, { CULPRIT_UNKNOWN, LIVE_NOBODY, "unknown" },
 		{ CULPRIT_THROTTLED, LIVE_QUOTA, "quota (cpu.max)" }, { CULPRIT_SEVERAL, LIVE_SEVERAL, "several" },
+		{ CULPRIT_OWN, LIVE_OWN, "its own threads" },
 	};
-	const struct live_thread *v;
-	struct live_stat stat;
-	char raw[17], escaped[sizeof raw * TEXT_ESCAPED], all[LIVE_NAME + sizeof escaped + 16];
 	*c = (struct live_culprit){ .ran = -1, .kind = LIVE_NOBODY, .group = -1 };
 	for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) {
 		if (fixed[i].key == key) {
 			c->kind = fixed[i].kind;
 			snprintf(c->name, sizeof c->name, "%s", fixed[i].name);
-			return;
+			return true;
 		}
 	}
+	return false;
+}
+
+static void describe_culprit(const struct culprit_index *x, u32 key, const char *comm, struct live_culprit *c)
+{
+	const struct live_thread *v;
+	struct live_stat stat;
+	char raw[17], escaped[sizeof raw * TEXT_ESCAPED], all[LIVE_NAME + sizeof escaped + 16];
+	if (culprit_fill_fixed(c, key))
+		return;
 	if (key & CULPRIT_VICTIM) {
 		const int32_t i = x->slot_thread[key & (LIVE_VICTIMS - 1)];
 		if (i < 0) {

@@ -10,7 +10,6 @@
 #include "live/machine_names.h"
 #include "live/machine_source.h"
 
-#define CULPRIT_OWN 0x7ffffffcu  /* in by_culprit: threads of the victim itself */
 
 struct process {
 	u32 key, tgid, kernel, marked;
@@ -129,18 +128,8 @@ static struct live_vcpu *find_victim(struct machine_build *b, u32 key)
 static void describe(struct machine_build *b, u32 key, struct live_culprit *c)
 {
 	char comm[17], escaped[sizeof comm * TEXT_ESCAPED], all[2 * LIVE_NAME + sizeof escaped];
-	*c = (struct live_culprit){ .ran = -1, .kind = LIVE_PROCESS, .group = -1 };
-	const struct { u32 key; enum live_kind kind; const char *name; } fixed[] = {
-		{ 0, LIVE_IDLE, "idle CPU (wakeup)" }, { CULPRIT_UNKNOWN, LIVE_NOBODY, "unknown" },
-		{ CULPRIT_THROTTLED, LIVE_QUOTA, "quota (cpu.max)" }, { CULPRIT_OWN, LIVE_OWN, "its own threads" },
-	};
-	for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) {
-		if (fixed[i].key == key) {
-			c->kind = fixed[i].kind;
-			snprintf(c->name, sizeof c->name, "%s", fixed[i].name);
-			return;
-		}
-	}
+	if (culprit_fill_fixed(c, key))
+		return;
 	const struct process *p = find_process(b, key);
 	c->pid = (int32_t)p->tgid;
 	c->ran = p->ran;

@@ -57,15 +57,7 @@ static void add_event(struct host *h, const char *name)
 static void choose_events(struct host *h, const struct record_options *o, const char *machine)
 {
 	const struct steal_probes *p = &h->alone->steal;
-	size_t n;
-	char **wanted = events_wanted(SIDE_GUEST, machine, o->event, o->events, &n);
-	h->event = mem_new(n + p->events, sizeof *h->event);
-	h->missing = mem_new(n, sizeof *h->missing);
-	for (size_t i = 0; i < n; i++) {
-		const bool has = proc_exists("", "%s/events/%s/format", h->tracefs, wanted[i]);
-		(has ? h->event : h->missing)[has ? h->events++ : h->n_missing++] = wanted[i];
-	}
-	free(wanted);
+	host_choose_events(h, SIDE_GUEST, machine, o->event, o->events, p->events);
 	for (size_t i = 0; i < p->events; i++)
 		add_event(h, p->event[i]);
 }

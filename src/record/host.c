@@ -11,7 +11,6 @@
 #include "base/mem.h"
 #include "base/clock.h"
 #include "record/control_group.h"
-#include "record/events.h"
 #include "record/recording_dir.h"
 #include "record/guest.h"
 #include "record/guest_only.h"
@@ -41,11 +40,24 @@ static bool has_tsc(const struct host *h)
 	return has;
 }
 
+void host_choose_events(struct host *h, enum event_side side, const char *machine, const char *const *extra, size_t extras,
+                        size_t spare)
+{
+	size_t n;
+	char **wanted = events_wanted(side, machine, extra, extras, &n);
+	h->event = mem_new(n + spare, sizeof *h->event);
+	h->missing = mem_new(n, sizeof *h->missing);
+	for (size_t i = 0; i < n; i++) {
+		const bool has = proc_exists("", "%s/events/%s/format", h->tracefs, wanted[i]);
+		(has ? h->event : h->missing)[has ? h->events++ : h->n_missing++] = wanted[i];
+	}
+	free(wanted);
+}
+
 int host_init(struct host *h, const char *root, const char *clock, const char *const *extra, size_t extras,
               struct error *err)
 {
 	struct utsname name;
-	size_t n;
 	*h = (struct host){ .root = root, .dir = -1 };
 	const char *tracefs = tracer_find_tracefs(root, false, NULL);
 	if (!tracefs && !(tracefs = tracer_find_tracefs(root, true, err)))
@@ -56,14 +68,7 @@ int host_init(struct host *h, const char *root, const char *clock, const char *c
 		return error_set(err, STATUS_SYSTEM, "use --clock mono",
 		                 "--clock x86-tsc: the kernel does not accept the TSC of this host as a clocksource");
 	uname(&name);
-	char **wanted = events_wanted(SIDE_HOST, name.machine, extra, extras, &n);
-	h->event = mem_new(n, sizeof *h->event);
-	h->missing = mem_new(n, sizeof *h->missing);
-	for (size_t i = 0; i < n; i++) {
-		const bool has = proc_exists("", "%s/events/%s/format", h->tracefs, wanted[i]);
-		(has ? h->event : h->missing)[has ? h->events++ : h->n_missing++] = wanted[i];
-	}
-	free(wanted);
+	host_choose_events(h, SIDE_HOST, name.machine, extra, extras, 0);
 	return 0;
 }
 

@@ -4,6 +4,7 @@
 
 #include "record/buffer_sizing.h"
 #include "record/clock_sample.h"
+#include "record/events.h"
 #include "record/record.h"
 #include "record/quota_samples.h"
 #include "record/request_uprobes.h"
@@ -41,6 +42,9 @@ struct host {
 int host_init(struct host *h, const char *root, const char *clock, const char *const *extra, size_t extras,
               struct error *err);
 void host_release(struct host *h);
+/* Chooses the events of this side that the kernel has, and lists those that it lacks. spare: room for more events. */
+void host_choose_events(struct host *h, enum event_side side, const char *machine, const char *const *extra, size_t extras,
+                        size_t spare);
 /* Adds the event of o->counters. Defines the probes of o->request_spec and adds their events. A watchdog removes the probes
  * if this process is killed. */
 int host_add_requests(struct host *h, const struct record_options *o, struct error *err);
