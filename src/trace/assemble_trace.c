@@ -7,7 +7,7 @@
 #include "trace/load.h"
 #include "trace/clock_setback.h"
 
-#define DAMAGES_LISTED 8  /* number of damages of a stream that get a note each; the last damage gets one in addition */
+#define DAMAGES_LISTED 8  /* damages of a stream that get a note each; the last damage gets one in addition */
 
 /* Moves the blocks of a part of a stream to the stream's end; *from is empty afterwards. A part that begins before
  * the end of the previous part adds a setback of the clock. */

@@ -12,8 +12,8 @@ struct decoded {
 	struct stream records;
 	uint64_t order;       /* position of the stream among the trace's streams, for sources that find their streams
 	                       * while decoding */
-	uint64_t lost_events; /* number of events lost, as counted by the tracer */
-	uint64_t clamped;     /* number of events with a time lower than the previous one, which was raised to it */
+	uint64_t lost_events; /* events lost, as counted by the tracer */
+	uint64_t clamped;     /* events with a time lower than the previous one, which was raised to it */
 	struct damage {
 		char *why;
 		uint64_t events;  /* number of events of this part before the damage */

@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "base/parallel.h"
 
-#define FILES_NEEDED 20  /* number of files that a reader's library may need in addition to our open files */
+#define FILES_NEEDED 20  /* files that a reader's library may need in addition to our open files */
 #define MEMORY_DEFAULT ((size_t)32 << 20)  /* default size of the records in memory, bytes; further records are stored in
                                             * a file */
 

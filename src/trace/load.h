@@ -30,8 +30,8 @@ struct load {
 	struct task *task;
 	size_t tasks;
 	size_t *order;  /* indexes into task[], in the order of decoding */
-	size_t isolated;   /* number of tasks at the start of order[] that child processes decode, grouped by source */
-	size_t ordered; /* number of tasks in order[]; those decoded by threads follow the isolated ones, largest first */
+	size_t isolated;   /* tasks at the start of order[] that child processes decode, grouped by source */
+	size_t ordered; /* tasks in order[]; those decoded by threads follow the isolated ones, largest first */
 	struct store *store;
 	pthread_mutex_t lock;  /* protects source.idle */
 	unsigned workers;
@@ -59,7 +59,7 @@ void load_report_progress(struct load *l);  /* reports progress to the caller of
 bool load_must_stop(const struct load *l);  /* returns true if loading was cancelled or must restart with one worker */
 bool load_continues(void *load);  /* callback for parallel_run(): reports progress, and returns !load_must_stop() */
 
-/* assemble_trace.c: moves the decoded streams into the trace of a machine, and adds notes about faults that were
+/* assemble_trace.c: moves the decoded streams into a machine's trace, and adds notes about faults that were
  * tolerated. Returns 0, or -1: the records cannot be stored. */
 int assemble_trace(struct load *l, size_t machine, struct notes *notes, struct error *err);
 

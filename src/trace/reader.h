@@ -61,7 +61,7 @@ struct trace_location {
 
 	struct metadata meta;  /* set by describe(), which fills the members that the tracer recorded */
 	uint64_t bytes;
-	uint64_t id;           /* id of the recording; 0: none */
+	uint64_t id;           /* the recording's id; 0: none */
 	uint64_t lost;         /* total lost event count, as counted by the tracer */
 	struct clock_scale scale;  /* conversion of the tracer's clock */
 	bool in_cycles;        /* the times are cycles of the TSC at an unknown rate */
@@ -134,7 +134,7 @@ struct stream_part {
 /* ---- event sinks */
 
 struct faults {             /* faults counted by the reader in sink->faults */
-	uint64_t uncounted;     /* losses for which the tracer recorded no number of events */
+	uint64_t uncounted;     /* losses for which the tracer recorded no event count */
 	uint64_t lost_packets;
 	uint64_t untimed;       /* events dropped because they have no usable time */
 };
@@ -185,7 +185,7 @@ static inline int event_sink_report_progress(struct event_sink *o, uint64_t byte
 	return o->ops->report_progress(o, bytes);
 }
 
-/* Selects the stream of the following events, for a source without known streams. The stream may have been selected
+/* Selects the following events' stream, for a source without known streams. The stream may have been selected
  * before. Streams are numbered from 0 in order of appearance; `order` sorts them in the trace. */
 static inline int event_sink_select_stream(struct event_sink *o, uint32_t number, uint64_t order)
 {
@@ -195,7 +195,7 @@ static inline int event_sink_select_stream(struct event_sink *o, uint32_t number
 /* ---- readers */
 
 enum claim { CLAIM_NONE, CLAIM_FILE, CLAIM_DIR /* the directory that contains the file */ };
-#define CLAIM_HEAD 16  /* number of bytes at the start of a file that claims() gets */
+#define CLAIM_HEAD 16  /* bytes at the start of a file that claims() gets */
 
 struct trace_reader {
 	const char *name;

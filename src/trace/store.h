@@ -1,4 +1,4 @@
-/* Compact records: storage of the decoded events.
+/* Compact records: the decoded events' storage.
  *
  * Format: a stream contains the records of one data stream (usually one CPU's buffer) in time order, cut into blocks. A
  * record consists of
@@ -23,7 +23,7 @@
 #include "trace/trace.h"
 
 #define RECORD_MAX 128  /* a record's maximum length, bytes */
-#define RECORD_OVERREAD 256     /* number of bytes that a reader may access from the start of a damaged record, at most */
+#define RECORD_OVERREAD 256     /* bytes that a reader may access from a damaged record's start, at most */
 #define BLOCK_PADDING 8        /* readable byte count after a block: numbers are read 8 bytes at a time */
 
 /* Block storage, shared by the traces of one load; reference counted. */
@@ -84,7 +84,7 @@ struct writer {
 	size_t used;
 	struct codec last;
 	int64_t ts;         /* time of the last record, also of earlier blocks, ns */
-	uint64_t clamped;   /* number of events with a time lower than the previous one, which was raised to it */
+	uint64_t clamped;   /* events with a time lower than the previous one, which was raised to it */
 };
 
 struct reader {
@@ -126,7 +126,7 @@ int writer_close(struct writer *w, struct error *err);  /* flushes and releases 
 /* Opens a reader of part i of n. The parts have about the same size; together they are the stream, in order. The reader
  * returns events of all kinds unless reader_want() restricts them. */
 void reader_open(struct reader *r, const struct store *store, const struct stream *stream, size_t i, size_t n);
-void reader_want(struct reader *r, event_kinds kinds, bool without_args);  /* Restricts the kinds of events; bare: does not
+void reader_want(struct reader *r, event_kinds kinds, bool without_args);  /* Restricts the event kinds; bare: does not
                                                                     * decode their arguments. Call it before the first
                                                                     * reader_next(). */
 /* Returns 1, 0 = end, or -1. The reader owns the event until the next call. */

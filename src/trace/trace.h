@@ -107,21 +107,21 @@ enum xen_pv_entry {
 enum { WAKE_HARDIRQ = 8, WAKE_SOFTIRQ = 16 };  /* bits of wake.flags, as in the common_flags of ftrace */
 
 #define EVENT_ABSENT INT64_MIN  /* value of an argument that the event does not have */
-#define EVENT_ARGS 6            /* maximum number of arguments of a kind; small, because events are copied often */
+#define EVENT_ARGS 6            /* most arguments of a kind; small, because events are copied often */
 
 /* One event. Names are string ids (trace_string()). Within one trace, equal ids mean equal strings; ids have no order,
  * and differ each time the trace is loaded. */
 #define PROBE_LABEL 4           /* number of the argument `label` of EV_PROBE, its last one */
 
 struct event {
-	int64_t ts;        /* time of the event, ns since the epoch, clock of the traced machine */
+	int64_t ts;        /* the event's time, ns since the epoch, the traced machine's clock */
 	uint16_t kind;     /* enum event_kind */
 	uint16_t cpu;
 	int32_t tid, pid;  /* context: the current thread and its process; -1: not recorded */
 	uint32_t comm;     /* context: name of the current thread; 0: not recorded */
 	union {            /* every argument is one int64_t; EVENT_ABSENT: missing */
 		int64_t arg[EVENT_ARGS];
-		struct { int64_t end, count; } lost;               /* interval of the loss: [ts, end]; count of lost events, or
+		struct { int64_t end, count; } lost;               /* the loss's interval: [ts, end]; lost event count, or
 		                                                    * EVENT_ABSENT */
 		struct { int64_t prev_tid, next_tid, prev_state /* enum run_state */, prev_comm, next_comm,
 		         next_prio /* as a nice level; below -20: real time */; } sw;
@@ -144,7 +144,7 @@ struct event {
 		struct { int64_t address, data; } msi;
 		struct { int64_t icr, apic; } ipi;
 		struct { int64_t ns, waited; } wakeup;             /* waited == 0: the wakeup came during halt polling; ns:
-		                                                    * duration of the polling */
+		                                                    * the polling's duration */
 		struct { int64_t vcpu, ns, old; } halt_poll;
 		struct { int64_t nr, a0, a1; } hypercall;
 		struct { int64_t vm /* EVENT_ABSENT: the pCPU's idle task */, vcpu,
@@ -166,13 +166,13 @@ struct event {
 		                                                    * since the group exists, summed over CPUs */
 		struct { int64_t ns, own; } steal;                 /* ns: stolen since boot; own: 1: from a field of the event's
 		                                                    * CPU, otherwise the CPU is uncertain */
-		struct { int64_t end /* enum sync_end */, key, uid /* uid of the VM, or EVENT_ABSENT */; } sync;
+		struct { int64_t end /* enum sync_end */, key, uid /* the VM's uid, or EVENT_ABSENT */; } sync;
 		struct { int64_t op /* enum mark */, id; } mark;
 		struct { int64_t op /* enum mark */,
 		         key /* identifies an open request; EVENT_ABSENT: the request of the current thread */,
 		         name /* of the kind of requests */, stack /* stack pointer; EVENT_ABSENT: the probe is not at the entry
 		                                                    * or return of a function */,
-		         label /* text of the request, see layout_label(); EVENT_ABSENT: none */; } probe;
+		         label /* the request's text, see layout_label(); EVENT_ABSENT: none */; } probe;
 		struct { int64_t name; } named;
 	};
 };
@@ -224,7 +224,7 @@ struct trace_options {
 	const char *spill_dir;   /* directory of the unlinked temporary file; NULL: $TMPDIR or /tmp */
 	bool as_corrected;       /* uses the times that the tracer corrected to the host's clock, not the recorded ones */
 	int64_t live_for;        /* time to read live sessions for, ns; 0: until they end */
-	const struct trace_window *window;  /* [n], window of each trace; NULL: loads all events */
+	const struct trace_window *window;  /* [n], each trace's window; NULL: loads all events */
 	int64_t tsc_hz;          /* frequency of the TSC for traces of a hypervisor without it; 0: not given */
 	const struct trace_domain *domain;  /* names that replace recorded ones */
 	size_t domains;
@@ -267,13 +267,13 @@ struct trace_info {
 	int64_t realtime_error;   /* largest error of the times against CLOCK_REALTIME at the start, ns; 0: not recorded */
 	const char *tracer;       /* for example "lttng-modules 2.13.9"; "": not recorded */
 	const char *layout;
-	const char *reader;       /* name of the reader: "native", "perf", ... */
+	const char *reader;       /* the reader's name: "native", "perf", ... */
 	const char *uuid;         /* UUIDs of the CTF traces, comma separated */
 	enum trace_role role;     /* as specified, otherwise HOST if has_guest_mode, otherwise GUEST */
 	int64_t begin, end;       /* time of the first and of the last event, ns; begin > end: no event */
 	uint64_t events;          /* decoded event count */
-	uint64_t lost;            /* number of events discarded by the tracer, without uncounted losses */
-	uint64_t uncounted;       /* number of losses for which the tracer recorded no number of events */
+	uint64_t lost;            /* events discarded by the tracer, without uncounted losses */
+	uint64_t uncounted;       /* losses for which the tracer recorded no event count */
 	uint64_t bytes;           /* size of the trace's files, bytes; 0: live */
 	unsigned cpus;            /* highest CPU number + 1 */
 	const struct trace_cpu *cpu;  /* [cpus_listed], recorded interval of each CPU, also of CPUs without events */
@@ -349,7 +349,7 @@ struct live_session {
 	uint64_t streams, viewers;
 	int64_t timer;  /* shortest interval between two deliveries of data, ns; 0: not a live session, it cannot be read */
 };
-/* Lists the sessions of a relay daemon, sorted by host and name. If the URL contains a host or a session, lists only the
+/* Lists a relay daemon's sessions, sorted by host and name. If the URL contains a host or a session, lists only the
  * matching sessions. Returns 0 or -1. */
 int trace_live_sessions(const char *url, struct live_session **list, size_t *n, struct error *err);
 void trace_live_sessions_free(struct live_session *list, size_t n);

@@ -9,7 +9,7 @@
 struct worker_sink {
 	struct recorder recorder;
 	struct load *load;
-	uint64_t reported;  /* number of bytes of the task already reported as progress */
+	uint64_t reported;  /* bytes of the task already reported as progress */
 };
 
 static int report_progress(struct event_sink *o, uint64_t bytes)

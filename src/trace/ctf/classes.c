@@ -7,7 +7,7 @@
 #include "trace/ctf/fragments.h"
 
 #define MAX_CLASSES 65536  /* limit of event class ids */
-#define MAX_OPS 2000000    /* maximum number of operations of all programs */
+#define MAX_OPS 2000000    /* most operations of all programs */
 
 static const char *const packet_field_name[CTF_PACKET_FIELDS] = {
 	"magic", "uuid", "stream_id", "stream_instance_id",

@@ -46,8 +46,8 @@ struct ctf_classes {
 	uint32_t slots;  /* length of ctf_interpreter.value */
 };
 
-/* Builds the decoders from the text of the metadata, with the best of the layouts in *mapping, which becomes the chosen
- * one. Returns NULL, or the name of an unsupported feature. Release *c in any case. */
+/* Builds the decoders from the metadata's text, with the best of the layouts in *mapping, which becomes the chosen
+ * one. Returns NULL, or an unsupported feature's name. Release *c in any case. */
 const char *ctf_classes_make(struct ctf_classes *c, const char *text, size_t len, struct event_mapping *mapping);
 void ctf_classes_release(struct ctf_classes *c);
 

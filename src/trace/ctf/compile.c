@@ -16,7 +16,7 @@ struct compiler {
 	bool is_big, is_header;
 	struct ctf_position position;
 	size_t block;                /* index of the current block's operation + 1; 0: none */
-	unsigned conditional_depth;  /* number of variants and possibly empty arrays around the field */
+	unsigned conditional_depth;  /* variants and possibly empty arrays around the field */
 	enum byte_bits { BITS_LITTLE, BITS_BIG, BITS_UNKNOWN } bits;  /* the bits' order before the position in their byte */
 	bool has_other_order;        /* fields in another byte order than the trace's occurred */
 	const char *reason;

@@ -18,7 +18,7 @@
 #define MAX_EVENT_DELAY \
 	1000000000U                /* Maximum time from the end of a packet to one of its events, cycles: old tracers record
                                 * such events. */
-#define MAX_DAMAGE 100         /* maximum number of damaged packets per stream; then the rest of the stream is skipped */
+#define MAX_DAMAGE 100         /* most damaged packets per stream; then the rest of the stream is skipped */
 
 struct ctf_worker {
 	struct ctf_interpreter interpreter;  /* first member, because a pointer to it is passed as the event */

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#define MAX_LENGTH (1U << 28)  /* maximum number of elements of an array */
+#define MAX_LENGTH (1U << 28)  /* most elements of an array */
 
 /* Structure around the field that is being parsed. */
 struct enclosing {

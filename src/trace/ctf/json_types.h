@@ -16,7 +16,7 @@ struct fragment_parser {
 	struct ctf_metadata *m;
 	struct json_object *alias;          /* field classes by alias */
 	struct ctf_type *root[CTF_SCOPES];  /* roots to which the field locations may refer; NULL: none */
-	const char *clock;                  /* clock of the data stream class; NULL: none */
+	const char *clock;                  /* the data stream class's clock; NULL: none */
 	enum ctf_scope scope;
 	const char *member;  /* name of the member that is parsed next */
 	bool has_order;      /* a field with a byte order was parsed */

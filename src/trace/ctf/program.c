@@ -142,7 +142,7 @@ static enum ctf_run run_repeat(const struct ctf_op *op, struct ctf_interpreter *
 }
 
 /* Each operation jumps to the next one directly, not through a shared dispatch point. This saves 10 % of the decoding
- * time, and the speed does not depend on the alignment of a dispatch point. */
+ * time, and the speed does not depend on a dispatch point's alignment. */
 #define DISPATCH_NEXT do { if (++op >= end) return CTF_RUN_DONE; __extension__ ({ goto *operation[op->code]; }); } while (0)
 #define OPERATION(code) [code] = __extension__ &&code,
 

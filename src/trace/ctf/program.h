@@ -50,7 +50,7 @@ struct ctf_slots { uint32_t next, end; };
 /* Assigns a slot to the field if it has none. Returns false if no slot is free. */
 bool ctf_assign_slot(struct ctf_type *t, struct ctf_slots *slots);
 /* Finds the fields that contain lengths of arrays or select options of variants in `root`, and assigns slots to them.
- * Returns NULL, or the name of an unsupported feature. */
+ * Returns NULL, or an unsupported feature's name. */
 const char *ctf_resolve_controls(struct ctf_type *root, const struct ctf_scopes *scopes, struct ctf_slots *slots);
 /* Assigns slots to the fields of the event header that contain the time and the class. Returns NULL, or the name of an
  * unsupported feature. */
@@ -62,7 +62,7 @@ struct ctf_position { uint64_t modulus, remainder; };
 
 /* Compiles the structures root[0], root[1], ... (NULLs are skipped), the first of which starts at *position. Sets
  * *position to the end of the last one. is_big: the trace's byte order; is_header: fields for the time and the class
- * have their special meaning. Returns NULL, or the name of an unsupported feature. */
+ * have their special meaning. Returns NULL, or an unsupported feature's name. */
 const char *ctf_compile(struct ctf_program *p, struct ctf_type *const *root, size_t roots, struct ctf_position *position,
                         bool is_big, bool is_header);
 void ctf_program_release(struct ctf_program *p);

@@ -12,7 +12,7 @@ struct packet {
 	uint64_t offset, size;  /* bytes */
 	uint64_t content;       /* bits */
 	uint64_t begin, end;    /* cycles */
-	uint64_t discarded;     /* number of events lost since the start of the recording, at the end of the packet */
+	uint64_t discarded;     /* events lost since the recording's start, at the packet's end */
 };
 
 struct stream_file {

@@ -10,8 +10,8 @@
 #include "base/mem.h"
 
 #define MAGIC 0xC1FC1FC1U
-#define TYPICAL_HEADER 256  /* number of bytes that contain nearly every packet header and context */
-#define MAX_HEADER 4096     /* number of bytes that contain every packet header and context */
+#define TYPICAL_HEADER 256  /* bytes that contain nearly every packet header and context */
+#define MAX_HEADER 4096     /* bytes that contain every packet header and context */
 #define BLOCK 65536         /* bytes of a file that are searched at once */
 #define CANDIDATES_MAX 1000 /* magic numbers in one file that may turn out not to start a packet */
 

@@ -6,7 +6,7 @@
 
 #include "trace/ctf/types.h"
 
-#define CACHED_INTEGERS 16  /* number of cached descriptions of integers; a kernel trace repeats about a dozen for all
+#define CACHED_INTEGERS 16  /* cached descriptions of integers; a kernel trace repeats about a dozen for all
                              * its fields */
 
 enum token { END, WORD, NUMBER, TEXT, SIGN };
@@ -15,7 +15,7 @@ struct tsdl_parser {
 	struct ctf_metadata *m;
 	const char *at, *end;
 	enum token token;
-	const char *text;  /* text of the token; TEXT: without the quotes */
+	const char *text;  /* the token's text; TEXT: without the quotes */
 	size_t len;
 	/* Named types; the types of the innermost scope are the last ones. */
 	struct ctf_named { const char *name; struct ctf_type *type; } *named;

@@ -3,8 +3,8 @@
 #include "base/mem.h"
 #include "trace/ctf/tsdl.h"
 
-#define MAX_NAMES 4096         /* maximum number of named types at a time */
-#define MAX_LENGTH (1U << 28)  /* maximum number of elements of an array */
+#define MAX_NAMES 4096         /* most named types at a time */
+#define MAX_LENGTH (1U << 28)  /* most elements of an array */
 
 /* ---- types by name */
 

@@ -6,9 +6,9 @@
 #include "base/mem.h"
 
 #define CHUNK_SIZE ((size_t)32 << 10)  /* bytes */
-#define MAX_NODES 200000               /* maximum number of types and members; a kernel trace with all system calls has
+#define MAX_NODES 200000               /* most types and members; a kernel trace with all system calls has
                                         * 30,000 */
-#define MAX_MEMBERS 4096               /* maximum number of members of one structure */
+#define MAX_MEMBERS 4096               /* most members of one structure */
 
 struct ctf_chunk {
 	struct ctf_chunk *next;

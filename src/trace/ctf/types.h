@@ -27,7 +27,7 @@ struct ctf_member {  /* member of a structure, or option of a variant */
 	struct ctf_type *type;
 	struct ctf_member *next;
 	const char *source_name;  /* CTF 2: name in the metadata; `name` may come from a role */
-	struct ctf_label *range;  /* CTF 2, option of a variant: values that select the option; NULL: the label with the
+	struct ctf_label *range;  /* CTF 2, a variant's option: values that select the option; NULL: the label with the
 	                           * option's name */
 };
 
@@ -45,7 +45,7 @@ struct ctf_type {
 	struct ctf_label *label;
 	struct ctf_member *member;  /* first member */
 	struct ctf_type *element;
-	uint64_t length;           /* number of elements of an array if control_path is NULL */
+	uint64_t length;           /* elements of an array if control_path is NULL */
 	const char *control_path;  /* path of the field that contains the array's length or selects the variant's option */
 	struct ctf_type *control;  /* field at control_path; NULL: not found yet */
 	uint32_t slot;             /* the value's slot, see program.h; CTF_NO_SLOT: not needed */

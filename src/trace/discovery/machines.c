@@ -10,7 +10,7 @@ static bool uses_layout(const struct load_machine *m, const char *named)
 	return !named || !m->spec->layout ? named == m->spec->layout : strcmp(named, m->spec->layout) == 0;
 }
 
-/* Loads the layouts of a machine, or borrows the layouts of an earlier machine with the same spec->layout. */
+/* Loads a machine's layouts, or borrows the layouts of an earlier machine with the same spec->layout. */
 static int load_layouts(const struct load *l, size_t machine, struct error *err)
 {
 	struct load_machine *m = &l->machine[machine];

@@ -21,9 +21,9 @@
 
 #define REMEDY "name the directory that contains the trace's 'metadata'; record with `lttng create` and `lttng start`, " \
 	"or with `perf record -a`"
-#define EXAMINE_ALL_MAX 4096  /* Number of files that are examined whatever their names; after these, only files with
+#define EXAMINE_ALL_MAX 4096  /* Files that are examined whatever their names; after these, only files with
                               * typical names are examined. */
-#define FILES_MAX 100000  /* number of files without a trace after which the search fails: the directory is probably the
+#define FILES_MAX 100000  /* files without a trace after which the search fails: the directory is probably the
                            * wrong one */
 
 /* Known kinds of files that no reader can read; they explain why no trace was found. */
@@ -236,7 +236,7 @@ static bool has_location_below(const struct location_search *f, const char *dir)
 	return false;
 }
 
-/* Records a pipe, socket, device or directory that has the name of a trace file: the trace of that machine is missing. */
+/* Records a pipe, socket, device or directory that has a trace file's name: the trace of that machine is missing. */
 static void note_special_file(struct location_search *f, const FTSENT *e)
 {
 	if (e->fts_level > 0 && has_typical_name(e->fts_name))
@@ -361,7 +361,7 @@ static int describe_locations(struct location_search *f, size_t first, bool skip
 	return failed ? -1 : 0;
 }
 
-/* Returns true if the directory `ctf` is a conversion of the file: perf's CTF in the directory of the file, or in a
+/* Returns true if the directory `ctf` is a conversion of the file: perf's CTF in the file's directory, or in a
  * directory beside it that is a guest's not. */
 static bool is_conversion(const struct trace_location *ctf, const char *file)
 {

@@ -18,7 +18,7 @@
 
 #define TICK_MS 20           /* timeout of poll() */
 #define GRACE_MS 1000        /* time that a child has to exit after SIGTERM */
-#define PIPE_SIZE (1 << 20)  /* number of bytes that a child can send before the parent reads them */
+#define PIPE_SIZE (1 << 20)  /* bytes that a child can send before the parent reads them */
 
 struct child {
 	struct ipc_receiver receiver;

@@ -18,8 +18,8 @@ enum ipc_message {
 	IPC_LAYOUT,        /* struct ipc_layout: the layout that matches best, and the enabled events */
 	IPC_TRACE,         /* struct metadata: a trace of the source */
 	IPC_SESSION,       /* struct ipc_session: a session of a relay daemon */
-	IPC_TASK,          /* uint32_t: task of the following messages; tasks are in ascending order */
-	IPC_STREAM,        /* struct ipc_stream: stream of the following messages, new or known */
+	IPC_TASK,          /* uint32_t: the following messages' task; tasks are in ascending order */
+	IPC_STREAM,        /* struct ipc_stream: the following messages' stream, new or known */
 	IPC_NAME,          /* text of the next string id; ids start at 1 */
 	IPC_EVENTS,        /* struct event[]; names are string ids of the child */
 	IPC_COVERAGE,      /* struct ipc_coverage: recorded interval of a CPU */
@@ -43,7 +43,7 @@ struct ipc_error { uint32_t status; char text[1024], remedy[256]; };
 
 #define IPC_MAX_LEN 65536  /* maximum byte count after a header */
 #define IPC_MAX_EVENTS (IPC_MAX_LEN / sizeof(struct event))
-#define IPC_MAX_STREAMS 4096  /* maximum number of streams of one source */
+#define IPC_MAX_STREAMS 4096  /* most streams of one source */
 
 /* ---- the child */
 

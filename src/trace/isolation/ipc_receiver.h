@@ -20,7 +20,7 @@ struct ipc_receiver {
 	struct recorder **stream;  /* streams of the current task, by number */
 	size_t streams, streams_cap;
 	struct recorder *current;
-	uint64_t counted;  /* number of bytes of the current task already counted as progress */
+	uint64_t counted;  /* bytes of the current task already counted as progress */
 		bool has_begun;  /* the current child has started a task */
 	bool has_progress;  /* the child has reported progress */
 	bool has_ended, has_error;

@@ -24,7 +24,7 @@ struct ipc_sender {
 	struct event_sink event_sink;
 	int fd;
 	struct string_table names;
-	size_t names_sent;  /* number of string ids that were sent */
+	size_t names_sent;  /* string ids that were sent */
 	struct event_mapping *mapping;
 	size_t layout_sent;
 	struct faults faults_sent;

@@ -27,7 +27,7 @@ static size_t find_rules(const struct layout *l, const char *name, struct found_
 	return n;
 }
 
-/* If the class has a rule for counters and others, makes the former one the rule of a second event. A rule with a pattern
+/* If the class has a rule for counters and others, makes the former one a second event's rule. A rule with a pattern
  * applies to events that contain nothing else. */
 static void separate_counters(struct bound_class *c)
 {
@@ -85,7 +85,7 @@ static size_t bind_numbered(const char *prefix, const struct field_source *s, co
 	return n;
 }
 
-/* Binds the fields of each CPU. Returns false if the event class has none. */
+/* Binds each CPU's fields. Returns false if the event class has none. */
 static bool bind_per_cpu(const struct rule *r, const struct field_source *s, const void *cls, struct bound_rule *b)
 {
 	b->key = mem_new(FIELD_CPUS_MAX, sizeof *b->key);

@@ -15,7 +15,7 @@
 #include "trace/store.h"
 #include "trace/trace.h"
 
-#define FIELD_CPUS_MAX 512  /* maximum number of CPUs with a field of their own (ns_of_cpu) */
+#define FIELD_CPUS_MAX 512  /* most CPUs with a field of their own (ns_of_cpu) */
 #define FIELD_DEPTH_MAX 8  /* maximum nesting of structures and variants around a field */
 
 enum root { ROOT_PACKET, ROOT_COMMON, ROOT_SPECIFIC, ROOT_PAYLOAD };
@@ -61,7 +61,7 @@ struct bound_class {
 	size_t rules;
 	struct bound_rule *counters;  /* rule that makes a second event of each event of the class; NULL: none */
 	struct field_path cpu, tid, pid, comm;
-	char *name;          /* name of the event class; NULL: none */
+	char *name;          /* the event class's name; NULL: none */
 };
 
 struct field_source {

@@ -1,4 +1,4 @@
-/* Layouts: arguments of the event kinds, matching of text patterns, states of threads. */
+/* Layouts: the event kinds' arguments, matching of text patterns, thread states. */
 #include "trace/layout/layout.h"
 
 #include <errno.h>

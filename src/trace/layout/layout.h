@@ -100,7 +100,7 @@ const char *layout_match_name(const char *pattern, const char *name);
 
 int64_t layout_run_state(const struct states *s, int64_t value);  /* enum run_state, or EVENT_ABSENT */
 
-/* Shortens the text of a request, such as a query, to a label of at most LABEL_MAX bytes without values: numbers and quoted
+/* Shortens a request's text, such as a query, to a label of at most LABEL_MAX bytes without values: numbers and quoted
  * strings become "?", blanks and control characters one blank. Returns its length. */
 #define LABEL_MAX 80
 size_t layout_label(char out[LABEL_MAX + 1], const char *text, size_t max_len);

@@ -1,4 +1,4 @@
-/* Live traces: lists the sessions of a relay daemon, and defines the readers. */
+/* Live traces: lists a relay daemon's sessions, and defines the readers. */
 #include "trace/live/live.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Live traces: sessions of an LTTng relay daemon, with the URLs of babeltrace2.
+/* Live traces: an LTTng relay daemon's sessions, with the URLs of babeltrace2.
  *
  *         net://RELAY[:PORT]                         all sessions of the relay daemon
  *         net://RELAY[:PORT]/host/HOSTNAME           all sessions of one machine, read as one trace
@@ -29,7 +29,7 @@ int live_discover(const char *url_text, struct trace_spec **spec, size_t *n, str
 
 /* Readers for which location.data is a struct live_url. */
 extern const struct trace_reader live_reader;  /* reads the sessions of one machine */
-extern const struct trace_reader live_lister;  /* lists the sessions of a relay daemon */
+extern const struct trace_reader live_lister;  /* lists a relay daemon's sessions */
 
 /* live_child.c */
 void *live_enter(struct source *s, struct error *err);

@@ -35,7 +35,7 @@ struct live_stream {
 struct live_decoder {
 	const char *name;
 	const struct live_url *url;
-	const bt_value *list;  /* sessions of the relay daemon */
+	const bt_value *list;  /* the relay daemon's sessions */
 	struct event_sink *out;
 	struct translator translator;
 	const bt_component_class_source *class;
@@ -100,7 +100,7 @@ static int report_failure(struct live_decoder *c)
 	return 0;
 }
 
-/* ---- the list of sessions */
+/* ---- the session list */
 
 static const char *map_text(const bt_value *map, const char *key)
 {

@@ -7,11 +7,11 @@
 struct cpu_stat {
 	unsigned cpu;
 	uint64_t events;     /* lower bound of the number of events recorded and not overwritten */
-	uint64_t lost;       /* number of events overrun and dropped */
+	uint64_t lost;       /* events overrun and dropped */
 	int64_t now;         /* time at which the counters were read, ns; INT64_MAX: unknown, or in cycles */
 };
 
-/* Parses the text of the file. The caller must set `cpu`, which the text does not contain. */
+/* Parses the file's text. The caller must set `cpu`, which the text does not contain. */
 struct cpu_stat cpu_stat_parse(const char *text);
 
 #endif

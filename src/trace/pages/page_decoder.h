@@ -8,7 +8,7 @@
 
 #include "trace/pages/pages.h"
 
-/* Number of readable bytes after a page: an event's header is read before its length is known. */
+/* Readable bytes after a page: an event's header is read before its length is known. */
 #define PAGE_PADDING 64
 
 struct kbuffer;

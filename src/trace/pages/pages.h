@@ -29,7 +29,7 @@ struct pages {
 	bool guest_only;                 /* recorded by `record --guest-only` */
 	struct clock_scale scale;
 	bool counts_tsc;                 /* the kernel recorded TSC cycles */
-	struct page_clock ended;         /* end of the recording */
+	struct page_clock ended;         /* the recording's end */
 	int64_t realtime_error;          /* error of the real time at the start, ns; 0: not recorded */
 	/* Times at which tracing was turned on and off, ns; end: INT64_MAX: not recorded. In overwrite mode, begin is the
 	 * start of the time for which all events are guaranteed; older events are dropped. */

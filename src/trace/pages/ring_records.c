@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#define SELECTED_EVENTS_MAX 512  /* Maximum number of event formats in a recording of selected events, which are enabled. A
+#define SELECTED_EVENTS_MAX 512  /* Most event formats in a recording of selected events, which are enabled. A
                         * recording with more formats contains those of all events of the kernel, enabled or not. */
 
 void ring_init(struct ring *r, struct tep_handle *tep, struct event_mapping *m)

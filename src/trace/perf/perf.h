@@ -54,7 +54,7 @@ struct perf_file {
 	bool is_tsc;             /* the default clock is the TSC, so that it is equal on all CPUs */
 	uint64_t clock_count;    /* time of that clock, and real time, read at once; 0: not recorded */
 	uint64_t clock_real;
-	uint64_t first, last;    /* times of the first and of the last sample, clock of the samples; 0: not recorded */
+	uint64_t first, last;    /* times of the first and of the last sample, the samples' clock; 0: not recorded */
 	struct perf_attr *attr;
 	size_t attrs, attrs_cap;
 	struct map attr_by_id;   /* index + 1 of the attribute */

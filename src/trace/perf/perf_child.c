@@ -17,7 +17,7 @@
 #define LONG_SIZE_MAX 8
 #define TIME_SLACK UINT64_C(1000000000)  /* distance from the first and the last sample at which times are damage, ns */
 #define DAMAGES_MAX 100           /* damaged part count after which the rest is skipped */
-#define PROGRESS_RECORDS 1024     /* number of records between two reports of progress */
+#define PROGRESS_RECORDS 1024     /* records between two reports of progress */
 
 struct opened_perf {
 	const struct perf_file *file;

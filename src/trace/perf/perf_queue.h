@@ -28,8 +28,8 @@ struct perf_cpu {
 	int64_t newest;          /* latest time of an event added, ns; INT64_MIN: none */
 	struct event lost;       /* loss before the next event */
 	bool has_lost;
-	uint64_t lost_counted;   /* number of lost events by records LOST */
-	uint64_t lost_total;     /* number of lost events by perf's own counters */
+	uint64_t lost_counted;   /* lost events by records LOST */
+	uint64_t lost_total;     /* lost events by perf's own counters */
 };
 
 struct perf_queue {
@@ -37,7 +37,7 @@ struct perf_queue {
 	struct perf_cpu *cpu;    /* in the order of appearance */
 	size_t cpus, cpus_cap;
 	uint32_t *index;         /* [65536], index + 1 in cpu[] by number; 0: none */
-	uint32_t streams;        /* number of streams in the sink */
+	uint32_t streams;        /* streams in the sink */
 	size_t len;              /* queued event count */
 	uint64_t order;
 	int64_t newest;          /* latest time of all events added, ns; INT64_MIN: none */

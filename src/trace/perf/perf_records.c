@@ -106,7 +106,7 @@ static bool is_plausible(const struct perf_record *rec, size_t size)
 	return size >= PERF_RECORD_HEAD && rec->type && rec->type < USER_TYPES && (rec->type < KERNEL_TYPES || rec->type >= 64);
 }
 
-/* Returns the number of bytes that follow a record and do not belong to it. */
+/* Counts the bytes that follow a record and do not belong to it. */
 static uint64_t bytes_behind(const struct perf_records *r, const struct perf_record *rec)
 {
 	struct perf_position p = perf_position_of(rec, r->big_endian);

@@ -14,7 +14,7 @@ enum perf_record_type {
 	RECORD_AUXTRACE = 71, RECORD_THREAD_MAP = 73,
 	RECORD_TIME_CONV = 79, RECORD_FEATURE = 80, RECORD_COMPRESSED = 81, RECORD_FINISHED_INIT = 82, RECORD_COMPRESSED2 = 83,
 };
-enum { PERF_RECORD_HEAD = 8, PERF_RECORD_MAX = 1 << 16 };  /* size of a header, and maximum size of a record, bytes */
+enum { PERF_RECORD_HEAD = 8, PERF_RECORD_MAX = 1 << 16 };  /* a header's size, and a record's maximum size, bytes */
 
 struct perf_record {
 	uint32_t type;

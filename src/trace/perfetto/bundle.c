@@ -3,7 +3,7 @@
  * A bundle contains events as messages, and switches and sched_waking events in a compact encoding: one array per field,
  * times as differences, names as indexes into a table. Both parts are in time order and are merged here.
  *
- * The compact encoding contains neither the previous thread of a switch nor the context of a waking event: both are the
+ * The compact encoding contains neither the previous thread of a switch nor a waking event's context: both are the
  * current thread of the CPU, which the previous switch and the context of other events show. It is unknown before the
  * first of these, and after a loss. The name of the previous thread stays unknown: it may have changed since the thread
  * got the CPU. */

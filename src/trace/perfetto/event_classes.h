@@ -12,7 +12,7 @@
 #include "trace/reader.h"
 
 enum {
-	EVENT_SLOTS = 64,      /* number of fields of an event that are read, with its context */
+	EVENT_SLOTS = 64,      /* fields of an event that are read, with its context */
 	SLOT_TID = 0, SLOT_FLAGS = 1,  /* context of all events */
 	SLOTS_CONTEXT = 2,     /* the fields of the class follow */
 };

@@ -6,9 +6,9 @@
 #include "trace/perfetto/perfetto_file.h"
 #include "base/proto.h"
 
-#define THREADS_MAX 4000000      /* number of threads with a name or process */
+#define THREADS_MAX 4000000      /* threads with a name or process */
 #define NAMES_BYTES_MAX (64U << 20)
-#define ENABLED_MAX 10000        /* number of events in a configuration */
+#define ENABLED_MAX 10000        /* events in a configuration */
 #define COMM_LENGTH_MAX 15       /* length of a thread's name in the kernel */
 
 

@@ -1,7 +1,7 @@
 /* Reader of Perfetto traces (protobuf files of traced and tracebox) with ftrace events.
  *
  * A file is a row of packets. Packets with a bundle contain the events of one CPU, read from the kernel's buffer at one
- * time; other packets contain clock snapshots, names of threads, and counters. Packets of one writer (a sequence) are in
+ * time; other packets contain clock snapshots, thread names, and counters. Packets of one writer (a sequence) are in
  * the order of writing. A trace of several machines (traced_relay) contains the packets of all of them, each with the
  * machine's id; each machine becomes a location of its own.
  *

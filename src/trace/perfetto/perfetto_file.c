@@ -23,7 +23,7 @@ struct packet_window {
 	uint64_t at;         /* offset of buf[0], bytes */
 	unsigned char *buf;
 	size_t len, cap;
-	int why;             /* errno of a failed read; 0: none */
+	int why;             /* a failed read's errno; 0: none */
 };
 
 /* Bytes that are being scanned, and their position. */

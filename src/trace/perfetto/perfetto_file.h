@@ -69,7 +69,7 @@ struct perfetto_counters {  /* of the kernel's buffers, at the start and at the 
 };
 
 struct perfetto_machine {
-	uint32_t id;             /* 0: the machine of the tracing service */
+	uint32_t id;             /* 0: the tracing service's machine */
 	char name[256], kernel[256], architecture[64], service[128];  /* "": not recorded */
 	struct clock_offsets clock;
 	struct perfetto_counters counters;
@@ -88,7 +88,7 @@ struct perfetto_machine {
 struct perfetto_file {
 	char *path;
 	unsigned references;     /* locations that use it */
-	int scratch;             /* descriptor of the scratch file; -1: none */
+	int scratch;             /* the scratch file's descriptor; -1: none */
 	int64_t scratch_bytes;
 	uint64_t bytes;          /* the file's size */
 	uint64_t unpackable;     /* bytes of compressed packets that may still be decompressed */

@@ -21,7 +21,7 @@ struct text_line {
 	int32_t tid, pid;       /* pid -1: not recorded */
 	uint32_t cpu;
 	int64_t ns;             /* time */
-	int64_t precision;      /* unit of the time, ns */
+	int64_t precision;      /* the time's unit, ns */
 	bool is_perf;
 	char event[TEXT_NAME_MAX];  /* without the system */
 	const char *fields;     /* rest of the line */
@@ -43,7 +43,7 @@ struct text_field {
 };
 struct text_fields { struct text_field field[TEXT_FIELDS_MAX]; size_t len; };
 
-/* Splits the fields of an event. */
+/* Splits an event's fields. */
 void text_line_fields(const struct text_line *l, struct text_fields *out);
 
 #endif

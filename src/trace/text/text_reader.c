@@ -24,7 +24,7 @@
 
 struct text_lines {
 	FILE *file;
-	uint64_t at;                /* number of bytes read */
+	uint64_t at;                /* bytes read */
 	size_t len;
 	char line[TEXT_LINE_MAX];
 };
@@ -117,7 +117,7 @@ struct text_cpu {
 	size_t events;
 	uint32_t stream;            /* number of the stream + 1; 0: none yet */
 	int64_t last;               /* time of its last event, ns; -1: none yet */
-	int64_t lost;               /* number of events lost before the next one; -1: unknown; 0: none */
+	int64_t lost;               /* events lost before the next one; -1: unknown; 0: none */
 };
 
 struct text_state {

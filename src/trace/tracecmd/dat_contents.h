@@ -23,7 +23,7 @@ struct dat_pages {
 	const struct dat_contents *contents;
 	const struct tracecmd_file_cpu *cpu;
 	uint64_t at, left;       /* offset in the file; number of bytes of pages not yet read */
-	uint32_t chunks;         /* number of chunks not yet read */
+	uint32_t chunks;         /* chunks not yet read */
 	unsigned char *chunk;    /* uncompressed chunk */
 	size_t chunk_at, chunk_size;
 	bool is_open;

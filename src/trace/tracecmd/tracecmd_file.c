@@ -128,7 +128,7 @@ static void add_cpu(struct tracecmd_file *d, struct dat_position *file, unsigned
 {
 	if (!bytes)
 		return;
-	/* The CPUs' data do not overlap, so the sum of their sizes cannot exceed the size of the file. */
+	/* The CPUs' data do not overlap, so the sum of their sizes cannot exceed the file's size. */
 	d->data += bytes < file->size ? bytes : file->size;
 	if (at > file->size || bytes > file->size - at || d->data > file->size) {
 		file->is_bad = true;

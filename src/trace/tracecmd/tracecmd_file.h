@@ -16,7 +16,7 @@
 
 struct tracecmd_file_cpu {         /* data of one CPU in one of the file's buffers */
 	unsigned buffer, cpu;  /* 0: the main buffer; 1, 2, ...: instances (trace-cmd record -B) */
-	uint64_t bytes;        /* size of the uncompressed pages */
+	uint64_t bytes;        /* the uncompressed pages' size */
 	uint64_t at;           /* offset of the data in the file */
 	bool packed;           /* the data is chunks of compressed pages */
 };
@@ -24,10 +24,10 @@ struct tracecmd_file_cpu {         /* data of one CPU in one of the file's buffe
 struct tracecmd_file {
 	char *path;
 	char hostname[256], tracer[64], clock[32];  /* "": not recorded */
-	uint64_t id;         /* id of the recording; 0: none */
+	uint64_t id;         /* the recording's id; 0: none */
 	uint64_t bytes;      /* the file's size, bytes */
 	uint64_t data;       /* size of the CPU buffers in the file, bytes */
-	uint64_t lost;       /* number of events overrun and dropped, sum of all CPUs */
+	uint64_t lost;       /* events overrun and dropped, sum of all CPUs */
 	unsigned page;       /* page size, bytes */
 	struct cpu_stat *stat;  /* counters of each CPU's main buffer, read after the recording */
 	size_t stats, stats_cap;

@@ -5,7 +5,7 @@
  * size of the chunk, the window. The chain of windows identifies the format and divides the file into one stream per
  * pCPU.
  *
- * Times are the pCPUs' TSC. The file contains neither the frequency of the TSC nor the names of the domains: both
+ * Times are the pCPUs' TSC. The file contains neither the frequency of the TSC nor the domains' names: both
  * come from the output of `xl info`, `xl list`, `xl vcpu-list` and `xl sched-credit` in files beside the trace, in any
  * file and recognized by their contents, or from options. The kind of the processor's virtualization (VMX, SVM) comes from
  * `xl info` or Xen's console, otherwise from exit reasons that only one of them has. */

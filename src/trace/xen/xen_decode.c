@@ -15,7 +15,7 @@
 #define BLOCK_BYTES (64 << 10)       /* a read's size, bytes */
 #define RECORD_BYTES_MAX 40          /* size of the longest record, bytes */
 #define TIME_MAX (INT64_C(1) << 61)  /* greatest time, ns since the TSC was 0 */
-#define EXIT_SEARCH_MAX (1U << 20)  /* number of events among which the kind of the exit reasons is searched */
+#define EXIT_SEARCH_MAX (1U << 20)  /* events among which the kind of the exit reasons is searched */
 #define NAMES 256              /* size of the cache of domain names, power of two */
 
 enum record {

@@ -1,4 +1,4 @@
-/* The windows of an xentrace file. */
+/* An xentrace file's windows. */
 #include "trace/xen/xen.h"
 
 #include <endian.h>
@@ -10,11 +10,11 @@
 
 #include "base/mem.h"
 
-#define HEADER 12                /* size of a CPU_CHANGE record, bytes */
+#define HEADER 12                /* a CPU_CHANGE record's size, bytes */
 #define CPU_CHANGE_WORD 0x2001f003U
 #define WINDOW_MAX (1U << 30)    /* larger windows are damage, bytes */
 #define WINDOWS_MAX (8U << 20)   /* window count; xentrace writes windows of some KiB */
-#define LINKS_MIN 3              /* number of windows that prove the format, if the file has as many */
+#define LINKS_MIN 3              /* windows that prove the format, if the file has as many */
 
 static struct xen_pcpu *pcpu_get(struct xen_file *f, uint16_t number)
 {

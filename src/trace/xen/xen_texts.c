@@ -11,7 +11,7 @@
 #include "trace/xen/xen.h"
 
 #define TEXT_MAX (1 << 20)     /* larger files are no output of xl, bytes */
-#define FILES_MAX 256          /* number of files examined */
+#define FILES_MAX 256          /* files examined */
 #define DOMAINS_MAX 32768
 #define NAME_LENGTH_MAX 255
 #define MHZ_MAX 1000000        /* 1 THz */
