@@ -83,7 +83,7 @@ struct unpack_report {
 struct unpacker {
 	struct archive *archive;
 	const char *dir, *single;
-	uint64_t left;           /* number of bytes that may still be written */
+	uint64_t left;           /* bytes that may still be written */
 	int to;                  /* pipe to the parent */
 	struct unpack_report report;
 };

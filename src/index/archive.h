@@ -12,8 +12,8 @@
 #include "base/error.h"
 #include "base/progress.h"
 
-#define ARCHIVE_HEAD 264         /* number of bytes at the start of a file that archive_kind() needs */
-#define ARCHIVE_FILES_MAX 100000 /* number of files in an archive */
+#define ARCHIVE_HEAD 264         /* bytes at the start of a file that archive_kind() needs */
+#define ARCHIVE_FILES_MAX 100000 /* files in an archive */
 #define ARCHIVE_NAME_MAX 1024    /* length of a name in an archive, bytes */
 
 /* Returns the name of the format ("gzip") of a file that begins with these bytes; NULL: not packed. */

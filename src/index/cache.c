@@ -1,4 +1,4 @@
-/* Cache of histories: the path of a cached history, and whether the history is current. */
+/* Cache of histories: a cached history's path, and whether the history is current. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
  * according to the schema; attributes and paths that are not in the schema are then omitted, because they may contain
  * names.
  *
- * Cost: the questions of recorded_reads.h, and one pass over the intervals of the window. Memory: the names, and a history
+ * Cost: the questions of recorded_reads.h, and one pass over the window's intervals. Memory: the names, and a history
  * builder. */
 #include "index/index.h"
 
@@ -26,7 +26,7 @@
 #include "index/recorded_reads.h"
 #include "query/query.h"
 
-#define READ_BATCH 256      /* number of intervals read in one call */
+#define READ_BATCH 256      /* intervals read in one call */
 #define PATH_SIZE 4096 /* bytes */
 #define NAME_SIZE 1024 /* maximum size of an escaped name, bytes */
 
@@ -47,7 +47,7 @@ struct cut {
 	struct state_set_copy *set;
 	size_t sets, set_cap;
 	struct recorded_reads reads;   /* parts outside the window that are also copied */
-	uint32_t attrs_done, attrs_total;      /* number of attributes, for progress */
+	uint32_t attrs_done, attrs_total;      /* attribute count, for progress */
 	char component[PATH_SIZE];      /* buffer for one component of a path */
 	struct error *err;
 };
@@ -231,8 +231,8 @@ static int has_node(const struct cut *c, uint32_t node, enum path_part part)
 	return n ? 1 : status == HISTORY_NONE || history_type(c->h, status) < 0 ? 0 : has_value(c, status);
 }
 
-/* Copies the intervals of the window, and the parts that were read. Requests are shortened to the window, because the
- * activity outside is missing. Names are copied for the whole time, because the longest name is the name of the thread.
+/* Copies the window's intervals, and the parts that were read. Requests are shortened to the window, because the
+ * activity outside is missing. Names are copied for the whole time, because the longest name is the thread's name.
  * Attributes without values are declared, because their existence means that their events were traced. */
 static int copy_intervals(struct cut *c, uint32_t attr, enum path_part node, const char *path)
 {

@@ -31,7 +31,7 @@ struct input_options {
 	const char *tsc_hz;        /* frequency of TSCs of unknown frequency, Hz, as text; NULL: not specified */
 	const char *const *domain; /* "ID=NAME" of domains of a Xen host */
 	size_t domains;
-	unsigned jobs;             /* number of threads; 0: one per core */
+	unsigned jobs;             /* thread count; 0: one per core */
 };
 
 /* Returns true if the input is one history file, not traces or a session. */
@@ -98,7 +98,7 @@ bool input_is_live(const struct input *in);
 
 /* Decoded and synchronized traces. */
 struct loaded {
-	struct json_object *files;  /* fingerprint of the traces, taken before decoding; only set by index_build() */
+	struct json_object *files;  /* the traces' fingerprint, taken before decoding; only set by index_build() */
 	struct trace **trace;       /* [in->specs] */
 	size_t traces;
 	struct sync_result sync;
@@ -112,7 +112,7 @@ struct build_times {
 	enum build_phase phase;       /* current phase */
 	int64_t begun;                /* start of the current phase, monotonic, ns */
 	int64_t spent[BUILD_PHASES];
-	uint64_t events;              /* number of decoded events */
+	uint64_t events;              /* decoded event count */
 	char readers[128];            /* decoders, for example "native, trace-cmd" */
 };
 
@@ -129,11 +129,11 @@ int index_build(struct input *in, const char *path, struct progress progress, st
 /* ---- Cut: part of a history, stored as another history */
 
 struct cut_options {
-	int64_t from, to;             /* window, ns, both ends included; limited to the time of the history */
-	const char *const *machine;   /* names of the machines, unescaped; the host is always included; machines == 0: all
+	int64_t from, to;             /* window, ns, both ends included; limited to the history's time */
+	const char *const *machine;   /* the machines' names, unescaped; the host is always included; machines == 0: all
 	                               * machines */
 	size_t machines;
-	bool aliases;                 /* replaces the names of machines, threads, devices, requests and files */
+	bool aliases;                 /* replaces the machine names, threads, devices, requests and files */
 	const char *key;              /* path of the key file for the aliases; NULL: a random key, so aliases differ each
 	                               * time */
 	struct progress progress;     /* tick may be NULL */
@@ -177,7 +177,7 @@ struct raw_events_options {
 	int64_t from, to;             /* window, ns on the host's clock, both ends included */
 	const char *machine;          /* name of a machine in the history ("host" for the host): only events of this machine,
 	                               * its host and outer guests; NULL: all machines */
-	unsigned jobs;                /* number of threads; 0: one per core */
+	unsigned jobs;                /* thread count; 0: one per core */
 	struct progress progress;     /* tick may be NULL */
 };
 

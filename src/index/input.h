@@ -24,7 +24,7 @@ void input_name_domain(struct input *in, uint32_t id, const char *name);
 /* Last step of input_resolve(): applies the options for all machines. Returns 0 or -1. */
 int input_finish(struct input *in, struct error *err);
 
-/* Returns the options that affect the content of a history, as one line. Histories of the same traces with equal lines
+/* Returns the options that affect a history's content, as one line. Histories of the same traces with equal lines
  * are equal. */
 char *input_options_text(const struct input *in);  /* the caller frees */
 

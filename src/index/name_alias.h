@@ -18,7 +18,7 @@ int alias_key(struct alias_key *key, const char *file, struct error *err);
 
 /* Writes "n" and 14 hexadecimal digits. Returns buf. */
 char *alias_make(const struct alias_key *key, const char *name, char buf[ALIAS_SIZE]);
-/* Writes the alias of an interrupt handler. "irq/27-virtio0" keeps its number; softirqs and "thread" are not replaced,
+/* Writes an interrupt handler's alias. "irq/27-virtio0" keeps its number; softirqs and "thread" are not replaced,
  * because the kernel defines these names. Returns buf. */
 char *alias_make_handler(const struct alias_key *key, const char *name, char buf[ALIAS_SIZE]);
 

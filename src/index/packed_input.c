@@ -109,7 +109,7 @@ static uint64_t free_space(const char *dir)
 
 /* ---- pipes */
 
-/* Copies all of a pipe into a file. *key: hash of the content. */
+/* Copies all of a pipe into a file. *key: the content's hash. */
 static int copy_pipe(int from, int to, uint64_t max_bytes, uint64_t *key, const char *name, const struct progress *progress,
                      struct error *err)
 {

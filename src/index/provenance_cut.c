@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "index/name_alias.h"
 
-#define NAME_SIZE 512  /* size of an escaped name, bytes, as in put_text() of provenance.c */
+#define NAME_SIZE 512  /* an escaped name's size, bytes, as in put_text() of provenance.c */
 
 static void rename_field(struct json_object *row, const char *key, const struct provenance_cut *how)
 {

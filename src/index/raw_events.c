@@ -1,4 +1,4 @@
-/* Raw events of a short window, read from the traces of a history.
+/* Raw events of a short window, read from a history's traces.
  *
  * The history contains the location and fingerprint of the traces (fingerprint.h) and the clocks (provenance.h). The
  * window is converted to each machine's own clock, and that part of the trace is decoded (struct trace_window). The time
@@ -27,7 +27,7 @@
 
 struct raw_events_source {                 /* trace of one machine */
 	char *name;                 /* name in the history */
-	struct clock_map clock;     /* no segments: the clock of the host */
+	struct clock_map clock;     /* no segments: the host's clock */
 	struct trace *trace;
 	struct trace_cursor *cursor;
 	struct event ev;
@@ -98,7 +98,7 @@ static void read_tsc_rates(struct input *in, struct json_object *doc)
 	}
 }
 
-/* Finds the traces of the history, and fails if they have changed. */
+/* Finds the history's traces, and fails if they have changed. */
 static int find_traces(const struct history *h, struct json_object *doc, struct input *in, struct error *err)
 {
 	struct json_object *files = json_member_array(doc, "files");

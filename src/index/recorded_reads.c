@@ -1,4 +1,4 @@
-/* Asks all questions about a window, and records which parts outside of it were read. */
+/* Asks all questions about a window, and records which parts outside it were read. */
 #include "index/recorded_reads.h"
 
 #include <stdatomic.h>
@@ -9,7 +9,7 @@
 #include "base/parallel.h"
 #include "query/query.h"
 
-#define MERGE_MIN 4096  /* number of new parts that are worth a merge */
+#define MERGE_MIN 4096  /* new parts that are worth a merge */
 
 /* ---- Parts */
 
@@ -157,7 +157,7 @@ struct row_questions {
 	const struct catalog *catalog;
 	int64_t from, to;
 	struct progress progress;
-	atomic_uint asked;       /* number of rows */
+	atomic_uint asked;       /* row count */
 	unsigned rows;
 	bool cancelled;
 };

@@ -40,7 +40,7 @@ struct session {
 	bool was_found;  /* the user named its directory: damaged guests are skipped if other machines are listed */
 	bool confined;  /* the same for all its machines: it names only what lies below its directory */
 	bool is_file;  /* the user wrote the file, so error messages contain the line */
-	char *dir;  /* directory of the session file, with a slash at its end; "": working directory */
+	char *dir;  /* the session file's directory, with a slash at its end; "": working directory */
 	struct { const char *path; unsigned shares; } *group;  /* control groups of the host with their shares; `file` owns
 	                                                        * the paths */
 	size_t groups, group_cap;
@@ -65,7 +65,7 @@ static int check_members(struct session *s, const yaml_node_t *map, const char *
 	return 0;
 }
 
-/* Reads the text of an optional member; NULL: absent. Returns 0 or -1. */
+/* Reads an optional member's text; NULL: absent. Returns 0 or -1. */
 static int get_text(struct session *s, const yaml_node_t *map, const char *key, const char **text)
 {
 	const yaml_node_t *node = yaml_member(&s->file, map, key);
@@ -339,7 +339,7 @@ static int load_guest(struct session *s, const yaml_node_t *node)
 	return add_traces(s, node, name, ROLE_GUEST);
 }
 
-/* Returns the number of machines with traces in the session. */
+/* Counts the machines with traces in the session. */
 static size_t count_machines(struct session *s, yaml_node_t *root)
 {
 	yaml_node_t *guest, *guests = yaml_member(&s->file, root, "guests");
@@ -402,7 +402,7 @@ static int load_document(struct session *s)
 	return s->in->specs ? 0 : refuse_without_traces(s, root);
 }
 
-/* Loads the parsed file. Directories in the file are relative to the directory of the file. */
+/* Loads the parsed file. Directories in the file are relative to the file's directory. */
 static int load_file(struct session *s, const char *path)
 {
 	const char *slash = strrchr(path, '/');

@@ -6,13 +6,13 @@
 
 #include "index/index.h"
 
-/* Returns true if the file name is the name of a session file: it ends in .yaml or .yml. */
+/* Returns true if the file name is a session file's name: it ends in .yaml or .yml. */
 bool is_session_file_name(const char *path);
 /* Returns the path of session.yaml in a directory, where recordings write it; NULL: there is none. The caller frees it. */
 char *find_session_file(const char *dir);
 
 /* Adds the contents of the session file to *in: trace specifications, sync method, hints. Options of the command line
- * take precedence. Directories in the file are relative to the directory of the file. was_found:
+ * take precedence. Directories in the file are relative to the file's directory. was_found:
  * in a directory that the user named: guests of which the trace cannot be read are skipped. Returns 0 or -1. */
 int session_load(struct input *in, const char *path, bool was_found, struct error *err);
 /* As session_load(), for a text. path: file that contains the text, or would contain it. */

@@ -208,7 +208,7 @@ static void text_replace(struct session_text *t, size_t from, size_t to, const c
 	*t = (struct session_text){ whole, strlen(whole), strlen(whole) + 1 };
 }
 
-/* Inserts the offset: after the name in a flow mapping, otherwise on a line of its own with the indentation of the name. */
+/* Inserts the offset: after the name in a flow mapping, otherwise on a line of its own with the name's indentation. */
 static void insert_offset(struct session_text *t, const yaml_node_t *map, const yaml_node_t *key, const yaml_node_t *name,
                           const char *manual_offset)
 {

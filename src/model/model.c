@@ -21,7 +21,7 @@
  * late): so many, or one of so many. */
 #define CONTRADICTIONS_FEW 5
 #define CONTRADICTIONS_PART 1000
-#define KINDS_LISTED 4             /* maximum number of event kinds in a note */
+#define KINDS_LISTED 4             /* most event kinds in a note */
 #define PROGRESS_EVENTS 65536  /* events between two progress reports, about 10 ms */
 
 struct model_run {

@@ -53,7 +53,7 @@ struct model_options {
 
 struct model_interval {
 	int64_t begin, end; /* host time, ns; arguments of history_finish() */
-	uint64_t events;    /* number of events processed */
+	uint64_t events;    /* events processed */
 };
 
 /* Creates a scan; `host` is borrowed. Returns NULL if the host has no events. If host_prescan_run() is not called,

@@ -13,7 +13,7 @@ struct model_sink_ops {
 	unsigned (*state_set)(void *to, const char *name, const char *const *state, unsigned n);
 	uint32_t (*attribute)(void *to, const char *path, enum history_type type, unsigned set, struct error *err);
 	int (*set)(void *to, int64_t t, uint32_t attr, int64_t value, struct error *err);
-	int64_t (*text)(void *to, const char *text, struct error *err); /* returns the id of the string, a value for set();
+	int64_t (*text)(void *to, const char *text, struct error *err); /* returns the string's id, a value for set();
 	                                                                 * -1 with *err set */
 };
 
@@ -32,7 +32,7 @@ unsigned sink_state_set(struct model_sink *s, const char *name, const char *cons
 /* Declares an attribute below a node such as "/Host/Threads/42" (shorter than NODE_MAX). set: state set, if it is a
  * state attribute. Returns HISTORY_NONE after a failure. */
 uint32_t sink_attribute(struct model_sink *s, const char *node, const struct schema_attr *attr, unsigned set);
-/* Returns the id of the string, a value for sink_set(); -1 after a failure. */
+/* Returns the string's id, a value for sink_set(); -1 after a failure. */
 int64_t sink_id(struct model_sink *s, const char *text);
 
 /* Writes a value that has been valid since the past time t. Inline, because writes outnumber events. */

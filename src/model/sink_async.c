@@ -24,7 +24,7 @@ struct sink_async {
 	struct history_builder *builder;  /* used by the job that writes a batch, or by the model while the queue is empty */
 	struct change_batch *batch; /* ring of BATCHES batches; the model fills batch number `filled` */
 	size_t filled;
-	size_t written;             /* number of batches that are known to be written */
+	size_t written;             /* batches that are known to be written */
 	struct strtab text;         /* strings that the builder has; id[i]: their ids, -1: none yet */
 	int64_t *id;
 	size_t ids, ids_cap;
@@ -32,7 +32,7 @@ struct sink_async {
 	struct job job;
 	/* Members written for each change: in a cache line that the other thread does not read. */
 	_Alignas(CACHE_LINE) struct change_batch *to;  /* batch number `filled` */
-	size_t len;                 /* number of changes in that batch */
+	size_t len;                 /* changes in that batch */
 	uint64_t since;
 	char padding[CACHE_LINE];
 };

@@ -50,7 +50,7 @@
 
 /* ---- pairs */
 
-/* Number of consecutive suspect pairs of one side that shows a change of the clock. At an outlier share of
+/* Consecutive suspect pairs of one side that shows a change of the clock. At an outlier share of
  * OUTLIER_SHARE_MAX, six in a row occur by chance once in 10^6 pairs. */
 #define FIT_SUSPECTS 6
 /* Number of pairs that proves a segment: three times as many as are needed to start one. */
@@ -89,7 +89,7 @@
  * trace, and in CLOSER_TIMES as many slices as those of the other VM: eight of eight have probability 2^-8 by chance. */
 #define CLOSER_MIN 8
 #define CLOSER_TIMES 3
-/* Number of slices (of SYNC_DELAY_SLICES) without pairs within which a clock may have changed and changed back
+/* Slices (of SYNC_DELAY_SLICES) without pairs within which a clock may have changed and changed back
  * unnoticed: 6 % of the trace. */
 #define UNCOVERED_SLICES_MAX 4
 

@@ -1,4 +1,4 @@
-/* Clock synchronization: maps the clock of each guest to the clock of the host, and finds which VM each guest trace
+/* Clock synchronization: maps the clock of each guest to the host's clock, and finds which VM each guest trace
  * belongs to and which host thread runs each vCPU. The method is that of the paper, section "Trace synchronization",
  * plus containment: each guest event lies between a VM entry and the next VM exit of its vCPU.
  *

@@ -1,6 +1,6 @@
 /* Identifies the hrtimer that refills the CFS quota of a vCPU's cgroup (cpu.max).
  *
- * No event contains the owner of a timer. But a thread that is throttled on an idle CPU runs again right after an expiry
+ * No event contains a timer's owner. But a thread that is throttled on an idle CPU runs again right after an expiry
  * of its refill timer, every time, and that timer did not expire earlier during the wait.
  *
  * Learning on an idle CPU: a timer is accepted after QUOTA_LEARNED such waits in a row. In each of them it must expire

@@ -18,7 +18,7 @@ enum { RARE_MAX = 2, FREQUENT_MIN = 60 };  /* share of a path's samples, in hund
 
 /* Most frequent way in which a path ends. */
 enum path_kind {
-	PATH_TO_WRITE,  /* write before any thread can run: a timer interrupt, or the end of a long sleep */
+	PATH_TO_WRITE,  /* write before any thread can run: a timer interrupt, or a long sleep's end */
 	PATH_TO_THREAD, /* halt no sooner than a thread can have run: the interrupt always wakes a thread */
 	PATH_TO_HALT,   /* halt soon, unless a thread runs */
 };

@@ -1,7 +1,7 @@
 /* Infers from the host's events when an untraced guest is idle.
  *
  * A guest with nothing to run halts (HLT, WFI). An interrupt ends the halt; the idle thread handles it, and switches to
- * the thread that the interrupt wakes, if any. The host records the halt, the injection of the interrupt, and the exits.
+ * the thread that the interrupt wakes, if any. The host records the halt, the interrupt's injection, and the exits.
  *
  * Paths: the guest's code between these events repeats, so its durations do: from a vector's injection until the
  * guest halts, writes to the timer or interrupt controller, or does something that only a thread does. The prescan
@@ -46,7 +46,7 @@ enum interval_end {
 	END_INTERRUPT, /* interrupted elsewhere */
 	END_AT_HALT,   /* interrupted at the halt instruction */
 };
-#define PATH_ENDS (END_THREAD + 1)  /* number of ends with stored samples */
+#define PATH_ENDS (END_THREAD + 1)  /* ends with stored samples */
 
 /* A path's typical durations; in guest mode, ns. */
 struct typical_times {
@@ -60,7 +60,7 @@ struct idle_path {
 	int32_t *rest;                /* for each sample of END_WRITE: time in guest mode from the write to the halt, ns; 0:
 	                               * no halt followed */
 	size_t n[PATH_ENDS], cap[PATH_ENDS], rest_cap;
-	struct typical_times typical; /* result of the prescan */
+	struct typical_times typical; /* the prescan's result */
 };
 
 /* State of a vCPU within an episode, which begins with a halt. */
@@ -72,7 +72,7 @@ struct idle_episode {
 	bool calls;      /* the last VM exit was a hypercall */
 	int16_t vector;  /* interrupt injected since the last VM exit, or enum wake_source; -1: none */
 	uint32_t site;   /* code address of the last write */
-	int64_t halt_ip; /* address of the halt instruction; EVENT_ABSENT: unknown */
+	int64_t halt_ip; /* the halt instruction's address; EVENT_ABSENT: unknown */
 	int64_t since;   /* last VM entry, ns; INT64_MIN: not in guest mode, or unknown */
 };
 
@@ -109,7 +109,7 @@ struct idle_tracker {
 	bool halted;                  /* the last VM exit was a halt, and no entry followed */
 	bool lost;                    /* events were lost, and no entry or exit followed */
 	int32_t tid;                  /* TID of the vCPU's thread */
-	const struct idle_stats *idle_stats;  /* result of the prescan, borrowed; NULL: none */
+	const struct idle_stats *idle_stats;  /* the prescan's result, borrowed; NULL: none */
 	struct irq_followups *followups;  /* interruptions of the vCPU's thread; NULL: none */
 	int64_t min_halt_ns;          /* shortest time from a switch to the idle thread to a halt, ns; 0: unknown */
 	struct idle_episode at;

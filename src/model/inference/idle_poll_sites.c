@@ -5,9 +5,9 @@
 #define CELLS_MAX 65536  /* limited, because the guest determines the addresses */
 
 enum { CELL_BITS = 5 };    /* log2 of a cell's size, bytes; a polling loop has few instructions */
-enum { FOUND_MIN = 8 };        /* minimum number of interruptions in a cell */
+enum { FOUND_MIN = 8 };        /* fewest interruptions in a cell */
 enum { FOUND_PART = 4 };         /* minimum share, 1/FOUND_PART, of all interruptions of the vCPU in the kernel */
-enum { HALT_RATIO = 10 };       /* minimum number of interruptions per halt: a guest that idles elsewhere halts more
+enum { HALT_RATIO = 10 };       /* fewest interruptions per halt: a guest that idles elsewhere halts more
                                  * often */
 
 static uint64_t cell_of(int64_t tid, int64_t ip)

@@ -16,7 +16,7 @@
 #define FOLLOWUP_NONE 0xff  /* no action: events were lost, an interrupt was injected first, or the trace ended */
 
 struct irq_followup {
-	int64_t at;     /* time of the VM exit, ns of the host's trace */
+	int64_t at;     /* the VM exit's time, ns of the host's trace */
 	int32_t rest;   /* time in guest mode from that exit to the action, ns */
 	uint8_t end;    /* action: enum interval_end, or FOLLOWUP_NONE */
 	bool sent;      /* the action is a write that sent an IPI to a sibling */

@@ -1,4 +1,4 @@
-/* Reasons for the gaps of a steal clock, from their pattern. A gap keeps OUT_PROVIDER (reason unknown) unless a test
+/* Reasons for a steal clock's gaps, from their pattern. A gap keeps OUT_PROVIDER (reason unknown) unless a test
  * proves more:
  *
  *   pause       TSC minus CLOCK_MONOTONIC steps up by STEP_MIN or more between two timers, by the least of WATCH_SIDE

@@ -10,7 +10,7 @@
 #include "model/state/state.h"
 
 #define STALE_NS 10000000     /* ns before the previous read in which a gap that this read shows may lie: one tick */
-#define SILENCES_MAX 4096     /* maximum number of silences of a CPU that are searched */
+#define SILENCES_MAX 4096     /* most silences of a CPU that are searched */
 #define GAP_MIN 1000          /* shorter gaps are not written, ns: less than the cost of two events */
 
 /* Interval between two successive events of a CPU. doubt: part of `stolen` that may belong to other silences, ns. */

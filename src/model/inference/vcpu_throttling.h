@@ -9,7 +9,7 @@
  *     - a task that was not interrupted, or runs in the kernel: it is not preempted.
  *   Start: when the thread began to wait. Only running uses up a quota, so throttling cannot start later. If another
  *   vCPU of the VM, which may share the quota, ran on that CPU during the wait: when that vCPU left it.
- *   End: the expiry of the refill timer, if it is known (cfs_quota_period.h). Otherwise the last time at which the CPU
+ *   End: the refill timer's expiry, if it is known (cfs_quota_period.h). Otherwise the last time at which the CPU
  *   was idle or ran a light task and did not already prepare the switch (interrupts in quick succession until the thread
  *   ran). A wait of IDLE_MIN for an idle CPU that ends right after an expiry of the refill timer of this vCPU, or of a
  *   sibling, also counts.
@@ -50,7 +50,7 @@
 /* Weight of the task that a CPU runs: nice level + 20, or idle. LEVEL_NONE: any other task, or unknown. */
 enum { LEVEL_IDLE = 40, LEVELS, LEVEL_NONE = -1 };
 
-/* Minimum number of interrupts that a task must have survived to prove that no other thread may run: the scheduler's
+/* Fewest interrupts that a task must have survived to prove that no other thread may run: the scheduler's
  * first tick preempts it, or the second if the first came early. */
 enum { INTERRUPTS_MIN = 3 };
 
@@ -88,7 +88,7 @@ struct throttling {
 	bool interrupted;          /* the last VM exit was an interrupt, not an action of the guest */
 	bool memory_exit;          /* the last VM exit was for unmapped memory, and no return to the VMM followed */
 	bool uninterruptible;      /* the thread sleeps uninterruptibly */
-	int64_t fault_since;       /* start of the page fault, host ns; INT64_MAX: none */
+	int64_t fault_since;       /* the page fault's start, host ns; INT64_MAX: none */
 	struct quota_timer refill_timer;  /* timer that refills the quota */
 	struct quota_timer contested_timer;  /* timer that may refill the quota, learned on a contested CPU */
 	struct { int64_t from, to; } unsure_wait[QUOTA_CONTESTED];  /* waits from which contested_timer was learned; written

@@ -1,4 +1,4 @@
-/* Cursor over the events of a trace, with the unrecorded times of its CPUs inserted as losses (EV_LOST), in order of
+/* Cursor over a trace's events, with the unrecorded times of its CPUs inserted as losses (EV_LOST), in order of
  * time.
  *
  * A buffer may begin later than the others, end earlier, or be missing (struct trace_cpu). If the clock was set back at

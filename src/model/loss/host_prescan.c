@@ -7,7 +7,7 @@
 struct host_prescan {
 	const struct trace *host; /* borrowed */
 	bool is_done;
-	int status;               /* result of the prescan; valid if is_done, like the members below */
+	int status;               /* the prescan's result; valid if is_done, like the members below */
 	struct prescan prescan;
 	struct error err;
 };

@@ -8,7 +8,7 @@
 
 #define INDEX_BITS 40
 #define HIDDEN_MIN 4  /* switches that were not recorded without a loss, after which the trace is not complete */
-#define SILENT_CPUS_MAX 1024  /* maximum number of CPUs that are read one by one: a damaged trace may contain CPU 65535 */
+#define SILENT_CPUS_MAX 1024  /* most CPUs that are read one by one: a damaged trace may contain CPU 65535 */
 
 void prescan_release(struct prescan *s)
 {

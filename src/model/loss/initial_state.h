@@ -45,7 +45,7 @@ struct prescan_cpu {
 	bool has_run_state;  /* a run state showed the current thread */
 	int32_t tid, pid;    /* current thread at the beginning; -1: unknown; 0: idle */
 	uint32_t comm;
-	uint32_t runnable_threads;  /* number of threads that the state dump lists as runnable here, if it is silent */
+	uint32_t runnable_threads;  /* threads that the state dump lists as runnable here, if it is silent */
 	enum vcpu_mode mode; /* mode of that thread if it is a vCPU */
 	int32_t vm;          /* on a hypervisor with run states: process of the VM on this CPU; 0: none, or unknown */
 	int32_t pid_tid;     /* thread of the last event with a PID; -1: none */
@@ -61,10 +61,10 @@ struct prescan {
 	size_t epochs, epoch_cap;      /* epoch 0, the beginning, exists since the first event */
 	struct prescan_cpu *cpu;       /* CPUs at the beginning of the trace */
 	uint32_t cpus;
-	int64_t lost_until;            /* end of the losses read so far, ns, clock of the machine */
+	int64_t lost_until;            /* end of the losses read so far, ns, the machine's clock */
 	bool lost_pending;             /* the current event is before lost_until */
 	uint64_t switches, wakeups, wakings, migrations, forks;
-	unsigned hidden;               /* number of switches from another thread than the previous switch was to */
+	unsigned hidden;               /* switches from another thread than the previous switch was to */
 	unsigned asked;                /* kinds of events requested by the recorder, as in trace_info */
 	struct proved_sleeps proved_sleeps;
 	struct unseen_handlers handlers;

@@ -21,7 +21,7 @@
 #include "trace/trace.h"
 
 struct sleep {
-	int64_t from, until; /* asleep since `from` (INT64_MIN: the beginning), woken at `until`; ns, clock of the machine */
+	int64_t from, until; /* asleep since `from` (INT64_MIN: the beginning), woken at `until`; ns, the machine's clock */
 	int32_t tid, cpu;    /* cpu: CPU on which it sleeps */
 	uint32_t comm;       /* string id; 0: unknown */
 	int8_t sched;        /* enum thread_state: BLOCKED, or of a vCPU PREEMPTED (waits); UNKNOWN: may have run unrecorded */

@@ -133,7 +133,7 @@ void group_leave(struct machine *mc, struct thread *th)
 
 /* ---- throttled threads */
 
-/* Writes the time for which the thread was throttled. to: its end, excluded; NEVER: the end of the history. */
+/* Writes the time for which the thread was throttled. to: its end, excluded; NEVER: the history's end. */
 static void write_throttled(struct machine *mc, struct thread *th, int64_t to)
 {
 	const int64_t from = th->throttled_since;

@@ -17,7 +17,7 @@ struct machine_setup {
 	unsigned kinds_without_exit;  /* kinds of handlers without exit events in its trace: HANDLERS_IRQ ... */
 	int32_t host_pid;             /* PID of the VM's process on its parent machine; -1: unknown */
 	const struct sync_vcpu *vcpu; /* borrowed during the call; a number may occur repeatedly, with different threads */
-	const struct sync_vcpu_lifetime *life; /* lifetime of each vCPU thread; NULL: unknown */
+	const struct sync_vcpu_lifetime *life; /* each vCPU thread's lifetime; NULL: unknown */
 	size_t vcpus;
 	bool is_virtual;               /* known to be a VM */
 	const char *vm_id;             /* identity at the provider; "" or NULL: none */

@@ -5,7 +5,7 @@
  * would be joined; sums never are, because they grow. Counts that are not plausible have no value.
  *
  * Totals are read shortly before the sched_switch that follows (the same ns in traces of LTTng); the time of that switch is
- * the time of the read, so that each interval belongs to one thread. */
+ * the read's time, so that each interval belongs to one thread. */
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -42,7 +42,7 @@ static uint64_t count_since(const struct cpu_counter *c, int64_t now, uint64_t v
 	return count < SLACK || (count - SLACK) / PER_NS_MAX < ns ? count : 0;
 }
 
-/* t: time of the read, not after s->now. was_idle: the CPU was idle since the last read, and may have counted nothing. */
+/* t: the read's time, not after s->now. was_idle: the CPU was idle since the last read, and may have counted nothing. */
 static void counter_read(struct model_sink *s, struct cpu_counter *c, int64_t t, uint64_t value, bool is_difference,
                          bool was_idle)
 {

@@ -54,7 +54,7 @@ struct serving_thread {
 	size_t lane;             /* 1 + the lane of its last request; 0: none */
 	int64_t busy_at;         /* last time at which it worked on a request other than `touched`, host ns */
 	int64_t touched;         /* key of the request that it resumed last, open or not; EVENT_ABSENT: none since busy_at */
-	int64_t touched_at;      /* time of this resume, host ns */
+	int64_t touched_at;      /* this resume's time, host ns */
 };
 
 struct probe_kind {

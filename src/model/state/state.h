@@ -43,7 +43,7 @@ struct thread {
 	int64_t since;              /* lower bound of the time since which `cpu` is valid, host ns */
 	int64_t status_since;       /* lower bound of the time since which `status` is valid, host ns */
 	int64_t waker_in;           /* the waker's context: string id; HISTORY_NULL: unknown */
-	int64_t waker_at;           /* time of the waking, host ns; not before the sleep */
+	int64_t waker_at;           /* the waking's time, host ns; not before the sleep */
 	int64_t arrived_at;         /* time of its last recorded wakeup, or of the waking before, host ns; INT64_MIN: none */
 	bool woken_early;           /* woken while it was still current, before it blocked */
 	int64_t woken_by, woken_at; /* waker (reference; HISTORY_NULL: unknown) and time of the last wakeup, as written */
@@ -86,12 +86,12 @@ struct cpu {
 	enum cpu_state state;
 	struct thread *current;        /* current thread, if CPU_BUSY */
 	uint32_t vcpu;                 /* index in model->vcpu; NONE: a physical CPU */
-	int64_t unknown_since;         /* start of the unknown time, host ns, if CPU_UNKNOWN */
+	int64_t unknown_since;         /* the unknown time's start, host ns, if CPU_UNKNOWN */
 	int64_t last;                  /* time of its last event, host ns */
 	int64_t busy_since;            /* lower bound of the time since which it is not idle, host ns, if CPU_BUSY */
 	bool resuming;                 /* the next event is its first event, or the first after a loss */
 	bool may_send;                 /* its last event is a hypercall of its current thread that may wake a vCPU */
-	uint32_t losses;               /* number of losses read so far */
+	uint32_t losses;               /* losses read so far */
 	uint32_t handler;              /* search position of unseen_handlers_at_gap() */
 	uint32_t attr_current, attr_owner, attr_interrupt;
 	struct irq_nest nest;          /* stack of interrupt handlers */
@@ -162,9 +162,9 @@ struct machine {
 	bool has_wakeups;              /* the trace contains wakeups, or was not prescanned */
 	bool has_migrations;           /* the trace contains sched_migrate */
 	bool one_cpu;                  /* has only one CPU */
-	const struct prescan *prescan; /* result of the prescan, borrowed; NULL: none */
+	const struct prescan *prescan; /* the prescan's result, borrowed; NULL: none */
 	size_t epoch;                  /* current epoch of *prescan */
-	int64_t lost_until;            /* end of the losses read so far, ns, clock of the machine */
+	int64_t lost_until;            /* end of the losses read so far, ns, the machine's clock */
 	bool lost_pending;             /* current time is before lost_until */
 	int64_t begin;                 /* its trace's start, host ns */
 	int64_t unknown;               /* CPU time with an unknown current thread, ns, without intervals that have not ended */
@@ -172,9 +172,9 @@ struct machine {
 	uint64_t contradictions[EVENT_KIND_COUNT];
 	uint64_t contradicting;        /* number of the event counted last, see count_contradiction() */
 	struct hidden_threads hidden;
-	uint64_t assumed_cpus;         /* number of waits for which the CPU is assumed, see thread_check_move() */
-	uint64_t unseen_wakeups;       /* number of sleeps that ended without a wakeup, before any wakeup was processed */
-	uint64_t unknown_wakers;       /* number of wakeups with an unknown waker */
+	uint64_t assumed_cpus;         /* waits for which the CPU is assumed, see thread_check_move() */
+	uint64_t unseen_wakeups;       /* sleeps that ended without a wakeup, before any wakeup was processed */
+	uint64_t unknown_wakers;       /* wakeups with an unknown waker */
 	uint8_t handler_kinds;         /* kinds of handlers that its trace can contain: HANDLERS_IRQ ... */
 	uint8_t kinds_without_exit;    /* kinds of handlers without exit events: their duration is unknown */
 	uint8_t isa;                   /* instruction set extension of its exits, as written: enum isa */
@@ -209,7 +209,7 @@ struct model {
 	size_t candidates, candidate_cap;
 	int64_t text_thread;      /* string id of "thread"; -1: not created yet */
 	unsigned set_vcpu, set_thread, set_owner, set_request, set_out_by, set_polling;
-	uint32_t owners;          /* number of VMs with a state of their own in state set "owner" */
+	uint32_t owners;          /* VMs with a state of their own in state set "owner" */
 	struct map groups;        /* TID on the host -> string id of its control groups */
 	const struct control_groups *control_groups;  /* of `grouped`, borrowed; NULL: unknown */
 	struct machine *grouped;  /* the machine whose control groups are known; NULL: none */
@@ -334,7 +334,7 @@ void cpu_was_offline(struct machine *mc, uint32_t number);  /* Marks the CPU as 
 bool cpu_may_run_any(const struct machine *mc, int64_t number);
 /* Returns the attribute, declared on first use. */
 uint32_t cpu_attribute(struct machine *mc, uint32_t number, enum cpu_attr what);
-/* Returns the index of the vCPU; creates it if it does not exist. */
+/* Returns the vCPU's index; creates it if it does not exist. */
 uint32_t vcpu_get(struct machine *vm, uint32_t number);
 void vcpu_map(struct machine *vm, uint32_t number, int64_t tid, const struct sync_vcpu_lifetime *life);
 
@@ -443,6 +443,6 @@ void request_probe_event(struct machine *mc, const struct event *ev, int64_t tid
 void request_probes_lost(struct machine *mc);   /* Called when events were lost: drops all open requests. */
 void request_probes_close(struct machine *mc);  /* Called at the end of the machine's trace: ends all requests. */
 void request_probes_release(struct machine *mc);
-uint64_t request_probes_orphans(const struct machine *mc);  /* number of ends without a start */
+uint64_t request_probes_orphans(const struct machine *mc);  /* ends without a start */
 
 #endif

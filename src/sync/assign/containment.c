@@ -25,9 +25,9 @@ struct measure {
 	const struct vm_candidate *vm;
 	const struct trace *guest;
 	const struct clock_map *clock;
-	int64_t begin, slice;        /* guest ns: start of the trace, and length of a slice (sync_delay_slice_ns()) */
+	int64_t begin, slice;        /* guest ns: the trace's start, and a slice's length (sync_delay_slice_ns()) */
 	const struct side_task *side_task;
-	size_t parts;               /* number of time slices per CPU that are measured in parallel */
+	size_t parts;               /* time slices per CPU that are measured in parallel */
 	struct part_measure {
 		struct containment c;
 		struct window_distances nearest;

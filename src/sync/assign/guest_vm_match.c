@@ -9,7 +9,7 @@
 #include "sync/search/step_placement.h"
 #include "sync/search/step_check.h"
 
-/* Samples of a guest's sync events: number of events, and number of contradictions tolerated as chance. */
+/* Samples of a guest's sync events: event count, and number of contradictions tolerated as chance. */
 static const struct event_sample { size_t sync_events, chance; } sample_spec[SAMPLES] = { { 32, 2 }, { 128, 0 } };
 
 int guest_view_load(struct guest_view *g, struct error *err)
@@ -216,7 +216,7 @@ int match_fit(const struct host_timeline *host, const struct guest_view *guest, 
 }
 
 /* Postpones a match with pairs that conflict throughout, without a fit. Sets a lower bound of the outlier share that a
- * fit would yield: each conflict is a contradiction, except at the ends of supported segments. part: share of all pairs
+ * fit would yield: each conflict is a contradiction, except at the supported segment ends. part: share of all pairs
  * that the list contains; chance: contradictions that do not count. */
 static bool postpone_conflicting(struct match *m, double part, size_t chance)
 {

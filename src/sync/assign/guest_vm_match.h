@@ -15,7 +15,7 @@ struct guest_view {
 	bool has_plausible_times;                /* false: arithmetic with its times may overflow */
 	bool is_duplicate;                       /* the same trace was given for another machine, perhaps as an excerpt */
 	unsigned workers;                        /* threads shared by all guests */
-	const atomic_size_t *pending_searches;               /* number of guests with a running or pending search */
+	const atomic_size_t *pending_searches;               /* guests with a running or pending search */
 	struct sync_event_set sync_events;
 	struct sync_event_set sample[SAMPLES];  /* samples of sync_events of growing size, see sync_event_set_sample() */
 	struct activity activity;
@@ -61,7 +61,7 @@ int match_containment(const struct host_timeline *host, const struct vm_candidat
 /* Adds pairs of containment to a match by sync events; leaves the match unchanged if both do not agree. bands: also
  * computes the error bounds by containment alone, which takes another fit. */
 int match_both(const struct host_timeline *host, struct guest_view *guest, struct match *m, bool bands, struct error *err);
-/* Returns the number of pairs that are violated by every clock within the error bounds. */
+/* Counts the pairs that are violated by every clock within the error bounds. */
 size_t match_count_violations(const struct pair_list *pairs, const struct clock_map *clock);
 /* If pairs at an end of the list violate every clock within the bounds, and no pair closer to that end shows that they
  * are outliers, cuts *out to start (or end) at the next pair that the clock satisfies. Returns true if *out was cut. */
@@ -83,7 +83,7 @@ int match_measure(const struct host_timeline *host, const struct guest_view *gue
 bool match_agrees(const struct match *m);
 /* Returns true if enough events are contained and the pairs agree: no further search is needed. */
 bool match_is_proven(const struct match *m);
-/* Drops the pairs and the clock of a rejected match, so that they contradict no other match. */
+/* Drops the pairs and a rejected match's clock, so that they contradict no other match. */
 void match_drop_clock(struct match *m);
 void match_release(struct match *m);
 

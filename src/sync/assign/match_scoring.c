@@ -73,7 +73,7 @@ static int try_events(struct guest_search *s, size_t hypervisor, size_t vm)
 	return add_match(s, &m, status);
 }
 
-/* Returns the number of agreeing pairs, including thinned ones; for a postponed match an upper bound. */
+/* Returns the agreeing pair count, including thinned ones; for a postponed match an upper bound. */
 static uint64_t count_agreeing(const struct match *m)
 {
 	return m->postponed ? m->candidate.inliers : m->candidate.pairs - (m->events.len - m->candidate.inliers);

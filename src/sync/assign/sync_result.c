@@ -91,7 +91,7 @@ static struct sync_vm *new_vm(struct sync_result *out)
 	return vm;
 }
 
-/* Makes the clock of an unsynchronized guest: identity, quality ABSENT. If its trace does not overlap the host's trace
+/* Makes an unsynchronized guest's clock: identity, quality ABSENT. If its trace does not overlap the host's trace
  * under this clock, both are aligned at their start, because a time axis that contains both could be years long. */
 static int unknown_clock(const struct sync_context *r, size_t guest, struct sync_vm *vm)
 {

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#define COMPARED_MAX 1000  /* number of events of one trace that are looked up in the other */
+#define COMPARED_MAX 1000  /* events of one trace that are looked up in the other */
 #define COMMON_FRACTION 4     /* a trace is a duplicate if 1 in 4 events is found: two machines hardly record the same
                                * events on the same CPU at the same ns */
 

@@ -17,7 +17,7 @@ void interval_append(struct ns_interval **array, size_t *len, size_t *cap, int64
 	(*array)[(*len)++] = (struct ns_interval){ from, to };
 }
 
-/* Returns the number of intervals with from <= t; hint: expected result, tried first. */
+/* Counts the intervals with from <= t; hint: expected result, tried first. */
 static size_t count_started(const struct ns_interval *s, size_t n, int64_t t, size_t hint)
 {
 	if (hint <= n && (hint == 0 || s[hint - 1].from <= t)) {

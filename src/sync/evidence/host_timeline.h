@@ -67,7 +67,7 @@ struct host_timeline {
 	bool has_guest_mode;   /* the trace shows guest mode (entries and exits, or run states) */
 	struct sync_event_set sync_events;  /* a bounded set; unsorted until vm_list_assign_sync_events() */
 	struct sync_event_file event_file;  /* all sync events; `origin` is an index in thread[] */
-	size_t windows;        /* number of windows in all threads */
+	size_t windows;        /* windows in all threads */
 	int64_t min_gap_ns;    /* shortest gap between two windows of any thread, less 1 % for drift, at most MIN_GAP_MAX_NS;
 	                        * ns */
 	unsigned slice_bits;   /* one slice in 2^slice_bits is stored; 0: all */
@@ -85,7 +85,7 @@ enum guest_mode { MODE_OUT, MODE_IN, MODE_UNKNOWN };
 /* Returns the mode at t. *hint: number of windows with from <= t, unchanged if the mode is unknown; pass it back for the
  * next, later time. */
 enum guest_mode vthread_mode(const struct vthread *th, int64_t t, size_t *hint);
-/* Returns the number of windows with from <= t; hint: that number for a time shortly before. */
+/* Counts the windows with from <= t; hint: that number for a time shortly before. */
 size_t vthread_count_windows(const struct vthread *th, int64_t t, size_t hint);
 /* Appends an unknown interval; none if from > to. */
 void vthread_add_unknown(struct vthread *th, int64_t from, int64_t to);

@@ -19,7 +19,7 @@ struct event_chain {
 struct sync_event_file {
 	struct event_chain *chain;  /* index: 1 + thread; 0: events without a known thread */
 	size_t chains, cap;
-	uint64_t blocks;           /* number of blocks in the file */
+	uint64_t blocks;           /* blocks in the file */
 	bool has_file;
 	int file;
 };

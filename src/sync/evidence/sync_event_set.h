@@ -14,7 +14,7 @@ struct sync_event {
 	uint64_t key;
 	int64_t ts;
 	int64_t uid;      /* value of the event's uid field; EVENT_ABSENT: none */
-	int32_t origin;   /* host: index of the vCPU thread; -1: none. guest: CPU */
+	int32_t origin;   /* host: the vCPU thread's index; -1: none. guest: CPU */
 	uint16_t end;     /* enum sync_end */
 	uint16_t owner;   /* host: 1 + index of the VM; 0: may belong to any VM, for example a network event */
 };

@@ -3,7 +3,7 @@
 #include "base/mem.h"
 #include "base/vcpu_name.h"
 
-#define THREADS_MAX 16384  /* maximum number of vCPU threads of a host; further ones are ignored */
+#define THREADS_MAX 16384  /* most vCPU threads of a host; further ones are ignored */
 
 /* Sets a lifetime's start. After a loss of events the thread may have started during the loss or before. */
 static void set_start(const struct host_timeline *v, struct vthread *th)
@@ -77,7 +77,7 @@ void lifetime_end(struct host_timeline *v, int64_t tid, int64_t ts, bool exit_se
 		*map_put(&v->last_other, (uint64_t)(uint32_t)tid, NULL) = exit_seen ? (uint64_t)ts : *last;
 }
 
-/* Returns 1 + the number in the name of a vCPU thread; 0: not such a name. */
+/* Returns 1 + the number in a vCPU thread's name; 0: not such a name. */
 static uint64_t vcpu_number_of_name(struct host_timeline *v, int64_t comm)
 {
 	bool is_new;

@@ -10,7 +10,7 @@
 #include "base/hash.h"
 
 #define SLICE_NS 4000000000LL
-#define ENDS_NS 600000000000LL  /* length of each stored end; halved whenever slice_bits increases beyond 2 */
+#define ENDS_NS 600000000000LL  /* each stored end's length; halved whenever slice_bits increases beyond 2 */
 #define SLICE_BITS_MAX 20
 
 /* Returns true if time t is stored. slice_bits: one slice in 2^slice_bits is stored; 0: all. */

@@ -14,7 +14,7 @@ struct candidate_vcpu {
  * first VM entry of the second VM, host ns. */
 struct vm_migration {
 	size_t part[2];
-	int64_t ns[2];  /* both 0: the VM is not the result of a migration */
+	int64_t ns[2];  /* both 0: the VM is not a migration's result */
 };
 
 struct vm_candidate {

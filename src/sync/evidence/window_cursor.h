@@ -11,7 +11,7 @@ struct window_cursor {
 	const struct vm_candidate *vm;
 	unsigned cpu;              /* guest CPU */
 	const struct vthread *th;  /* thread that runs the CPU at the time of the last seek; NULL: none */
-	size_t started;            /* number of windows of th that start at or before the time of the last look-up */
+	size_t started;            /* windows of th that start at or before the time of the last look-up */
 };
 
 /* Moves to host time t. Returns the thread that runs the CPU then; NULL: none. */

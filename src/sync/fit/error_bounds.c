@@ -10,9 +10,9 @@
 #define BLOCKS_TARGET 32
 #define BLOCKS_MAX 512         /* ... or more than BLOCKS_MAX blocks */
 #define BLOCKS_MIN 4           /* with fewer blocks, a comparison is meaningless */
-#define BLOCK_PAIRS 4          /* minimum number of pairs of each side in a block */
+#define BLOCK_PAIRS 4          /* fewest pairs of each side in a block */
 #define DRIFT_STEPS 4           /* points of the bounds per block while the rate changes */
-#define DRIFT_PAIRS 4096        /* maximum number of pairs examined for one point */
+#define DRIFT_PAIRS 4096        /* most pairs examined for one point */
 #define FAR_NS (INT64_MAX / 8)
 
 struct bounds { int64_t low, high; };

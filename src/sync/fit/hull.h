@@ -38,7 +38,7 @@ struct hull_line {
 	struct hull_point a, b;
 };
 
-/* One of the four rays at the ends of the error bounds: starts at the point `at`, slope dy / dx, dx > 0. */
+/* One of the four rays at the error bounds' ends: starts at the point `at`, slope dy / dx, dx > 0. */
 struct hull_ray {
 	bool known;
 	struct hull_point at;

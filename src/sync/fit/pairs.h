@@ -11,7 +11,7 @@ struct pair {
 	int64_t x, y;
 	enum hull_side side;
 	int32_t cpu;       /* guest CPU; -1: not bound to a CPU (network) */
-	int32_t thread;    /* index of the host thread; -1: unknown */
+	int32_t thread;    /* the host thread's index; -1: unknown */
 	uint8_t rejected;  /* the fit's verdict: PAIR_GOOD, PAIR_GROSS or PAIR_SUSPECT */
 };
 

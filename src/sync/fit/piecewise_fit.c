@@ -13,7 +13,7 @@
 
 struct fit_part {
 	size_t from, to;  /* indices of the pairs [from, to) that share a line */
-	int64_t at;       /* start of the part, guest ns */
+	int64_t at;       /* the part's start, guest ns */
 };
 
 static int64_t wander_ns(int64_t span)
@@ -199,7 +199,7 @@ static bool find_intersection(const struct clock_line *a, const struct clock_lin
 	return true;
 }
 
-/* Returns the number of pairs of both parts that contradict their line; suspects are tried again first. */
+/* Counts the pairs of both parts that contradict their line; suspects are tried again first. */
 static size_t recount_outliers(struct pair_list *l, const struct fit_part *a, const struct fit_part *b)
 {
 	size_t n = 0;

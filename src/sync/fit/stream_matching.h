@@ -17,13 +17,13 @@ struct matcher_side {
 	struct map waiting[PAIR_KINDS];  /* key -> sequence number of the event, which is modulo MATCHER_WAITING_MAX its slot
 	                                  * in the ring */
 	struct sync_event *ring;
-	uint64_t count;                    /* number of events put into the ring */
+	uint64_t count;                    /* events put into the ring */
 };
 
 struct stream_matcher {
 	struct matcher_side guest, host;
 	struct pair_list pairs;            /* thinned, except for the last block */
-	size_t thinned;                    /* number of pairs at the start of the list that are thinned */
+	size_t thinned;                    /* pairs at the start of the list that are thinned */
 	uint64_t matched, unmatched;
 };
 

@@ -11,7 +11,7 @@
 #define BINS (1 << 16)          /* offsets evaluated together, in bins */
 #define BINS_TOTAL_MAX (1 << 27)    /* limit over all offsets; determines the bin width */
 #define BIN_MIN_NS 2000
-#define REMAINING_MAX 65536          /* maximum number of ranges of offsets that are tested with all events */
+#define REMAINING_MAX 65536          /* most ranges of offsets that are tested with all events */
 #define ROUND 32                /* events between two evaluations of the bins */
 #define RECENT_MAX 64
 #define TESTS_MAX 50000000      /* limit of event look-ups, which bounds the run time; each event of a refit counts as 12 */
@@ -23,7 +23,7 @@ struct elimination {
 	const struct clock_candidate *h;
 	struct sampled_event *all;        /* all events; NULL: not needed yet */
 	struct sampled_event *event;      /* sampled events in random order, so that each prefix is representative */
-	size_t events, informative;       /* number of sampled events, and of those for which the mode under the clock is
+	size_t events, informative;       /* sampled event count, and of those for which the mode under the clock is
 	                                   * known */
 	struct offset_bins bins;        /* the clock's BINS shifts */
 	struct ns_interval *remaining;  /* ranges of shifts that are not excluded, ns */
@@ -131,7 +131,7 @@ static bool can_prove_clock(const struct elimination *e, int64_t shift)
 	return false;
 }
 
-/* Returns the number of sampled events for which the mode at this shift is known. */
+/* Counts the sampled events for which the mode at this shift is known. */
 static size_t count_informative(const struct elimination *e, int64_t shift)
 {
 	const struct host_timeline *host = e->evidence->host;
@@ -197,7 +197,7 @@ static struct sampled_event *sample_events(const struct elimination *e, const st
 	return event;
 }
 
-/* Returns the number of events that contradict the range; limit + 1: more than limit. Events that contradicted the
+/* Counts the events that contradict the range; limit + 1: more than limit. Events that contradicted the
  * previous range are tried first. */
 static uint64_t count_violations(struct elimination *e, struct ns_interval range, uint64_t limit)
 {
@@ -266,7 +266,7 @@ static void make_samples(struct elimination *e)
 	}
 }
 
-/* Returns the number of events outside guest mode after the clock was refitted within the range. */
+/* Counts the events outside guest mode after the clock was refitted within the range. */
 static uint64_t test_subsample(struct elimination *e, const struct subsample *s, struct ns_interval range)
 {
 	struct clock_candidate h;

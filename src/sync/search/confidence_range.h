@@ -1,7 +1,7 @@
 /* Finds the time range of a clock that is supported by the events (private to sync/).
  *
  * If the clock had stepped shortly before the trace's end, later events would lie at random positions: inside guest
- * mode, at the edge of a window, or outside. The frequency of these positions under wrong clocks is measured by shifting
+ * mode, at a window's edge, or outside. The frequency of these positions under wrong clocks is measured by shifting
  * the clock to some other times. The clock is verified up to the time after which the remaining events alone provide
  * just enough evidence against chance; at the beginning of the trace the range starts at the corresponding time. Events
  * outside the host's trace or at times of unknown mode do not count. */

@@ -15,7 +15,7 @@ struct round {
 	double *nats;      /* evidence by the clock's segment */
 	int64_t from, to;  /* host time of the activity's ends, ns */
 	struct pair_list pairs;
-	size_t thinned;  /* number of pairs at the start of the list that are thinned */
+	size_t thinned;  /* pairs at the start of the list that are thinned */
 	struct clock_candidate *out;
 };
 

@@ -9,7 +9,7 @@
 #include "sync/search/fft.h"
 
 #define FFT_MAX ((size_t)1 << 19)
-#define CPUS_MAX 4      /* number of guest CPUs used: those with most activity */
+#define CPUS_MAX 4      /* guest CPUs used: those with most activity */
 #define DRIFT_MAX 320.0 /* ppm */
 #define SAME_BINS 3     /* peaks closer than this bin count are merged */
 #define SCORE_MIN 2.5

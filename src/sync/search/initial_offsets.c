@@ -3,14 +3,14 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define SEGMENT_TIMES 120       /* minimum number of events in an interval; an interval with fewer is extended */
+#define SEGMENT_TIMES 120       /* fewest events in an interval; an interval with fewer is extended */
 #define SEGMENT_BINS 131072
-#define ROUGH_MAX 16            /* maximum number of estimates from long bins that are refined ... */
+#define ROUGH_MAX 16            /* most estimates from long bins that are refined ... */
 #define ROUGH_MIN 0.25        /* ... if their score is at least this share of the best score */
 #define FINE_EACH (ESTIMATES_MAX / ROUGH_MAX)  /* estimates in short bins for each refined estimate */
 #define FINE_POSITIONS 16
 #define SEARCH_REACH_NS 150000         /* greatest error of the cross-correlation, ns */
-#define SAMPLE 300              /* number of events in the first sweep; later sweeps use 10 times as many */
+#define SAMPLE 300              /* events in the first sweep; later sweeps use 10 times as many */
 
 static struct ns_interval segment_at(const struct activity *activity, double center, int64_t length)
 {

@@ -7,7 +7,7 @@
 
 #include "sync/search/cross_correlation.h"
 
-#define SEGMENT_NS 4000000000LL  /* length of the searched interval, ns; usually contains enough activity */
+#define SEGMENT_NS 4000000000LL  /* the searched interval's length, ns; usually contains enough activity */
 #define LAGS_FEW (1 << 21)
 #define LAGS_MANY (4 * LAGS_FEW)
 

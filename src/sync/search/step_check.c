@@ -5,7 +5,7 @@
 #include "sync/fit/error_bounds.h"
 #include "sync/search/confidence_range.h"
 
-#define SAMPLE_POINTS 8  /* number of intervals between the times at which the bounds of two clocks are compared */
+#define SAMPLE_POINTS 8  /* intervals between the times at which the bounds of two clocks are compared */
 
 static int64_t width_at_middle(const struct clock_map *clock, const struct activity *activity)
 {
@@ -19,7 +19,7 @@ static void mark_unknown(struct clock_candidate *h, const struct activity *all, 
 	h->unverified = h->unverified || !clock_map_cut(&h->clock, from, to);
 }
 
-/* Returns the width of the bounds of both clocks together, in the middle of the part, ns; INT64_MAX: a clock has no
+/* Returns the width of the bounds of both clocks together, in the part's middle, ns; INT64_MAX: a clock has no
  * bounds. */
 static int64_t joint_width_at_middle(const struct clock_map *a, const struct clock_map *b, const struct activity *activity)
 {
@@ -69,7 +69,7 @@ static bool touches_bounds_at(const struct clock_map *clock, const struct clock_
 	       || low[0] <= low[1] || high[0] >= high[1];
 }
 
-/* Returns true if the bounds touch in the middle of the part; all: or at its ends. */
+/* Returns true if the bounds touch in the part's middle; all: or at its ends. */
 static bool touches_bounds(const struct clock_map *clock, const struct clock_map *edges, const struct activity *activity,
                            bool all)
 {
@@ -81,7 +81,7 @@ static bool touches_bounds(const struct clock_map *clock, const struct clock_map
  * ACCURATE. */
 struct end_check { struct ns_interval checked, held; bool sure; };
 
-/* Finds the clocks within `tolerance` ns of the estimated clock that fit the events of the part. Returns false if clocks
+/* Finds the clocks within `tolerance` ns of the estimated clock that fit the part's events. Returns false if clocks
  * at that limit fit as well, or if the clocks are not one line; *out then contains all clocks within the tolerance. */
 static bool find_clocks_around(const struct clock_candidate *found, const struct evidence *part, int64_t tolerance,
                                bool all, struct clock_candidate *out)
@@ -127,7 +127,7 @@ static bool find_clocks_within(const struct clock_candidate *found, const struct
 	}
 }
 
-/* Limits *wide to clocks with the rate of the estimated clock, within its error bounds: a clock keeps its rate at a
+/* Limits *wide to clocks with the estimated clock's rate, within its error bounds: a clock keeps its rate at a
  * step. Returns false if there are no such clocks. */
 static bool limit_to_rate(const struct clock_candidate *found, const struct activity *activity,
                           struct clock_candidate *wide)
@@ -208,7 +208,7 @@ static void check_ends(const struct clock_candidate *found, const struct evidenc
 }
 
 /* Returns the distance from the segment's line at the interval's ends, ns, if the clock had the rate of another
- * segment. A step changes the time of a clock, not its rate, so the rate of any segment may be right. */
+ * segment. A step changes a clock's time, not its rate, so the rate of any segment may be right. */
 static int64_t drift_uncertainty(const struct clock_map *clock, size_t i, struct ns_interval at)
 {
 	int64_t most = 0;

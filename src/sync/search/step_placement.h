@@ -9,7 +9,7 @@
 #include "sync/fit/pairs.h"
 #include "sync/evidence/evidence.h"
 
-/* Moves the steps of the clock, within the limits set by the pairs, to the times at which most events are in guest mode,
+/* Moves the clock's steps, within the limits set by the pairs, to the times at which most events are in guest mode,
  * and sets the ambiguous interval that remains (struct clock_segment). Returns false if no segment begins with a step.
  * O(n log n) in the number of events between those pairs. */
 bool steps_place(const struct evidence *evidence, const struct pair_list *pairs, struct clock_map *clock);
