@@ -115,7 +115,7 @@ bool file_begins_with(const char *path, const char *magic, size_t n)
 	return got == (ssize_t)n && memcmp(head, magic, n) == 0;
 }
 
-/* Returns the target of a symbolic link, or NULL if path is not a link. dir: the link's directory. The caller frees the
+/* Returns a symbolic link's target, or NULL if path is not a link. dir: the link's directory. The caller frees the
  * text. */
 static char *follow_link(const char *path, const char *dir)
 {

@@ -141,7 +141,7 @@ int control_groups_read(struct control_groups *g, struct yaml_file *f, const yam
 	return 0;
 }
 
-/* Writes the counters of cpu.stat as those of a group that was new at the start of the recording. */
+/* Writes the counters of cpu.stat as those of a group that was new at the recording's start. */
 static void put_growth(struct yaml_out *o, int map, const struct control_group *g)
 {
 	const struct { const char *key; int64_t n; } counter[] = {

@@ -26,7 +26,7 @@ struct control_groups {
 };
 
 void control_groups_release(struct control_groups *g);
-/* Returns the index of the group; adds it, with its path as name, if it is new. UINT32_MAX: there are too many. */
+/* Returns the group's index; adds it, with its path as name, if it is new. UINT32_MAX: there are too many. */
 uint32_t control_groups_put(struct control_groups *g, const char *path);
 /* Sets the name and the CPU set; NULL: the name stays, the CPU set is unknown. */
 void control_groups_describe(struct control_groups *g, uint32_t group, const char *name, const char *cpus);

@@ -47,7 +47,7 @@ static int refuse(struct gp_file *r, const char *why)
 	return -1;
 }
 
-/* Returns 1, or 0 at the end of the file, or -1 at an error. */
+/* Returns 1, or 0 at the file's end, or -1 at an error. */
 static int try_line(struct gp_file *r)
 {
 	r->number++;

@@ -6,7 +6,7 @@
  *     k(a, b) = signal^2 exp(-1/2 sum_i ((a_i - b_i) / length_i)^2) + trend^2 (a . b)   [+ noise^2 if the same row]
  *
  * The squared exponential is the paper's kernel, with one length per input. The linear term extrapolates a proportional
- * effect proportionally, instead of returning to the mean outside of the training data, and widens the interval there.
+ * effect proportionally, instead of returning to the mean outside the training data, and widens the interval there.
  * Its weight is learned like all others, so data without a trend switch it off. */
 #ifndef STEALSCOPE_BASE_GP_MODEL_H
 #define STEALSCOPE_BASE_GP_MODEL_H
@@ -15,9 +15,9 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#define GP_FEATURES 32   /* maximum number of inputs of a model */
+#define GP_FEATURES 32   /* most inputs of a model */
 #define GP_NAME 64       /* bytes of an input's name with its NUL */
-#define GP_ROWS_MAX 2048 /* maximum number of rows of a model */
+#define GP_ROWS_MAX 2048 /* most rows of a model */
 #define GP_HEADER "stealscope-model 1"
 
 struct gp_input {
@@ -35,13 +35,13 @@ struct gp {
 	double spread;            /* deviation between runs, relative to the effect */
 	double *x;               /* inputs, m x d, standardized */
 	double *y;               /* targets, m, standardized */
-	double *inverse;         /* inverse of the Cholesky factor, m x m, lower triangle; NULL: not in the file */
+	double *inverse;         /* the Cholesky factor's inverse, m x m, lower triangle; NULL: not in the file */
 	double *weight;          /* K^-1 y, m; NULL: not in the file */
 };
 
 struct gp_prediction {
 	double mean, low, high;  /* low .. high: interval that contains the target of such a row with a probability of 95 % */
-	bool outside;            /* unreliable: an input lies outside of the trained range */
+	bool outside;            /* unreliable: an input lies outside the trained range */
 };
 
 /* Reads a model. Returns NULL on failure: *why is the reason and *line the line in the file; *why NULL: system error in
@@ -52,7 +52,7 @@ void gp_free(struct gp *g);  /* NULL is allowed */
 
 /* Returns k(a, b) of standardized inputs, without the noise. */
 double gp_covariance(const struct gp *g, const double *a, const double *b);
-/* Returns the size of an effect, to scale the spread: |mean|, but at least 0.1 of the targets' deviation. */
+/* Returns an effect's size, to scale the spread: |mean|, but at least 0.1 of the targets' deviation. */
 double gp_effect(const struct gp *g, double mean);
 /* Returns the prediction for raw inputs x from the standardized mean and variance. */
 struct gp_prediction gp_interval(const struct gp *g, const double *x, double mean, double variance);

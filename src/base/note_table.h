@@ -1,4 +1,4 @@
-/* The table of notes: all sentences that qualify an answer. The program, json output, the manual (stealscope-notes(7))
+/* The note table: all sentences that qualify an answer. The program, json output, the manual (stealscope-notes(7))
  * and the tests use it.
  *
  * X(CODE, "name", KIND, "text", "advice")

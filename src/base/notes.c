@@ -110,7 +110,7 @@ const char *note_advice(const struct note *note)
 static void format_text(char *buf, size_t size, const struct note *note)
 {
 	const char *advice = note_advice(note);
-	text_sanitize(buf, size, note->text);  /* it may contain the text of an error */
+	text_sanitize(buf, size, note->text);  /* it may contain an error's text */
 	const size_t used = strlen(buf);
 	if (*advice)
 		snprintf(buf + used, size - used, "; %s", advice);

@@ -48,7 +48,7 @@ struct note {
 	enum note_code code;     /* NOTE_CODE_COUNT: a code of a later version, or a text without a code */
 	enum note_kind kind;
 	char *machine;           /* name of the machine with the qualified input, unescaped; NULL: no single machine */
-	int64_t from, to;        /* window of the qualified answers, ns of the host's clock, both ends included; INT64_MIN,
+	int64_t from, to;        /* the qualified answers' window, ns of the host's clock, both ends included; INT64_MIN,
 	                          * INT64_MAX: all times */
 	char *text;              /* text without the machine; names in it may be unescaped or escaped */
 };

@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "base/parallel.h"
 
-enum { HELPERS_MAX = 2 };  /* maximum number of jobs, and of helper threads */
+enum { HELPERS_MAX = 2 };  /* most jobs, and most helper threads */
 
 struct ordered_jobs {
 	pthread_t thread[HELPERS_MAX];

@@ -15,8 +15,8 @@ struct job {
 	/* Runs step `number`, starting at 0. Returns 1 to continue, 0 after the last step, -1 on failure (the job ends). */
 	int (*step)(void *arg, size_t number, struct error *err);
 	void *arg;
-	size_t allowed;          /* number of steps that may run; the owner raises it */
-	size_t plenty;           /* minimum number of runnable steps for which a helper is woken: for fewer, waking costs
+	size_t allowed;          /* steps that may run; the owner raises it */
+	size_t plenty;           /* fewest runnable steps for which a helper is woken: for fewer, waking costs
 	                          * more than the work */
 	/* private: number of steps that have run, and result */
 	size_t done;
@@ -37,7 +37,7 @@ void ordered_jobs_end(struct ordered_jobs *jobs);  /* call it after all jobs wer
 void ordered_jobs_add(struct ordered_jobs *jobs, struct job *job);
 void ordered_jobs_remove(struct ordered_jobs *jobs, struct job *job);
 
-/* Raises the number of allowed steps, and returns when `done` steps have run, if necessary in this thread. Returns 1; 0
+/* Raises the allowed step count, and returns when `done` steps have run, if necessary in this thread. Returns 1; 0
  * if the job ended earlier; -1 if it failed. err may be NULL. */
 int ordered_jobs_until(struct ordered_jobs *jobs, struct job *job, size_t allowed, size_t done, struct error *err);
 

@@ -16,7 +16,7 @@ struct crew {
 	size_t next, tasks;
 	unsigned running;
 	size_t failed;           /* lowest number of a failed task */
-	int result;              /* result of the failed task; 0: no task failed */
+	int result;              /* the failed task's result; 0: no task failed */
 };
 
 /* Makes malloc() grow the memory of threads in larger steps than a page: each system call that grows it stops all

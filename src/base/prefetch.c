@@ -11,7 +11,7 @@ struct prefetch {
 	void *arg;
 	unsigned char *batch;    /* `slots` batches, used as a ring */
 	size_t slots, bytes;     /* batch count; size of one batch */
-	size_t used;             /* number of batches that the caller has received; it uses the last one */
+	size_t used;             /* batches that the caller has received; it uses the last one */
 };
 
 static void *batch_slot(const struct prefetch *a, size_t number)

@@ -1,4 +1,4 @@
-/* Counters that a collector (`stealscope monitor --publish`) publishes to a process: the layout of the shared page, and
+/* Counters that a collector (`stealscope monitor --publish`) publishes to a process: the shared page's layout, and
  * the socket's protocol. The collector, its BPF program and the marking library include this file.
  *
  * A process connects to the socket (SOCK_SEQPACKET) and gets one message: 4 bytes, PUBLISHED_VERSION, with a descriptor. It
@@ -25,7 +25,7 @@ enum published_counter {
 	PUBLISHED_BLOCKED,   /* not runnable, ns */
 	PUBLISHED_UNKNOWN,   /* no state known, ns */
 	PUBLISHED_SWITCHES,  /* wait count */
-	PUBLISHED_WAKEUPS,   /* number of sleeps that ended */
+	PUBLISHED_WAKEUPS,   /* sleeps that ended */
 	PUBLISHED_COUNTERS
 };
 

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#define SORT_BELOW 32  /* number of values that are sorted at once */
+#define SORT_BELOW 32  /* values that are sorted at once */
 
 static int compare_values(const void *a, const void *b)
 {

@@ -27,7 +27,7 @@
 #define MACHINE_ATTRIBUTES(X) \
 	X(MACHINE_PARENT, parent, "Parent", STRING)  /* machine that runs this one: "host" or a VM */ \
 	X(MACHINE_CLOCK_ERROR, band, "Clock Band", INT)     /* error bound of the clock at this time, ns; null: unknown */ \
-	X(MACHINE_ISA, isa, "ISA", STRING)           /* instruction set that determines the names of exit reasons: "VMX",
+	X(MACHINE_ISA, isa, "ISA", STRING)           /* instruction set that determines the exit reason names: "VMX",
 	                                              * "SVM", "arm64", "Xen PV", "unknown" */ \
 	X(MACHINE_SMT, smt, "SMT", STRING)           /* host: simultaneous multithreading, as in .../cpu/smt/control */ \
 	X(MACHINE_CORE_SCHEDULING, core_scheduling, "Core Scheduling", INT)  /* host: 1: vCPU threads have cookies */ \
@@ -37,7 +37,7 @@
 
 #define CPU_ATTRIBUTES(X) \
 	X(CPU_STATUS, status, "Status", STATE)            /* vCPU: enum vcpu_state */ \
-	X(CPU_OWNER, owner, "Owner", STATE)               /* pCPU: "idle", "host", name of a VM, ... */ \
+	X(CPU_OWNER, owner, "Owner", STATE)               /* pCPU: "idle", "host", a VM's name, ... */ \
 	X(CPU_CURRENT, current, "Current Thread", INT)    /* TID; 0: idle task; null: unknown */ \
 	X(CPU_INTERRUPT, interrupt, "Interrupt", STRING)  /* innermost handler: "irq/27-virtio0", "softirq/7-SCHED" */ \
 	X(CPU_HOST_THREAD, host_thread, "Host Thread", INT)  /* vCPU: TID of the thread that runs it, in the parent machine */ \

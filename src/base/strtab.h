@@ -18,7 +18,7 @@ struct strtab {
 
 void strtab_init(struct strtab *t);
 void strtab_release(struct strtab *t);
-uint32_t strtab_put(struct strtab *t, const char *s);       /* id of the string; NULL counts as "" */
+uint32_t strtab_put(struct strtab *t, const char *s);       /* the string's id; NULL counts as "" */
 const char *strtab_get(const struct strtab *t, uint32_t id);  /* the string; "" if the id is out of range */
 
 #endif

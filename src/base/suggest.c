@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#define WORD_MAX 64  /* maximum number of bytes of a word that are compared */
+#define WORD_MAX 64  /* most bytes of a word that are compared */
 
 static int lower_letter(char c)
 {

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* Returns the number of letters to insert, delete, change or swap with their neighbour to turn a into b, ignoring case;
+/* Counts the letters to insert, delete, change or swap with their neighbour to turn a into b, ignoring case;
  * max_distance + 1 if it is larger than max_distance. */
 size_t suggest_distance(const char *a, const char *b, size_t max_distance);
 

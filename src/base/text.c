@@ -11,7 +11,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 
-#define MACHINE_HEAD_COLUMNS 3   /* columns kept at the start of a shortened machine name */
+#define MACHINE_HEAD_COLUMNS 3   /* columns kept at a shortened machine name's start */
 #define MACHINE_TAIL_COLUMNS 2   /* columns kept at its end */
 
 size_t text_decode(const char *s, uint32_t *ch)

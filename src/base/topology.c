@@ -67,7 +67,7 @@ static int compare_cpus(const void *a, const void *b)
 	return (x->number > y->number) - (x->number < y->number);
 }
 
-/* Checks the list of CPUs, which is sorted. */
+/* Checks the CPU list, which is sorted. */
 static int check_cpus(const struct topology *t, const struct yaml_file *f, const yaml_node_t *node, struct error *err)
 {
 	unsigned char *siblings = mem_new(TOPOLOGY_NUMBER + 1, 1);

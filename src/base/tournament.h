@@ -23,7 +23,7 @@ struct tournament {
 	struct contender first;
 	int64_t runner_up;       /* the first stream stays first until this time, ns */
 	size_t width;      /* a power of 2, at least the stream count */
-	size_t len;              /* number of streams that have not ended */
+	size_t len;              /* streams that have not ended */
 	int128 *match;           /* match[i], 1 <= i < width: rank of the loser of the match between the winners of matches 2
 	                          * i and 2 i + 1; match 1 is the final */
 };

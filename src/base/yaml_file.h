@@ -31,7 +31,7 @@ yaml_node_t *yaml_member(struct yaml_file *f, const yaml_node_t *map, const char
 bool yaml_item(struct yaml_file *f, const yaml_node_t *seq, size_t i, yaml_node_t **item);
 bool yaml_pair(struct yaml_file *f, const yaml_node_t *map, size_t i, yaml_node_t **key, yaml_node_t **value);
 
-const char *yaml_scalar(const yaml_node_t *node);  /* text of a scalar; NULL: not a scalar, or it contains NUL bytes */
+const char *yaml_scalar(const yaml_node_t *node);  /* a scalar's text; NULL: not a scalar, or it contains NUL bytes */
 
 /* Parses a whole number (decimal or 0x...) within [low, high]; otherwise reports an error at the node. */
 int yaml_integer(const struct yaml_file *f, const yaml_node_t *node, int64_t low, int64_t high, int64_t *out,

@@ -6,7 +6,7 @@
 
 #include "report/report.h"
 
-/* rows: from provenance_sync_rows(); NULL: empty table. o: provenance of the answer; NULL: the traces have no history. */
+/* rows: from provenance_sync_rows(); NULL: empty table. o: the answer's provenance; NULL: the traces have no history. */
 int clock_report(struct json_object *rows, struct report_how how, const struct origin *o, struct error *err);
 
 #endif

@@ -23,7 +23,7 @@ static const struct column columns[] = {
 	{ "median_ns", "median", COL_DURATION },
 };
 
-/* Measures the cost of a pulse. (Table 1 of the paper has the results with and without a tracing session.) */
+/* Measures a pulse's cost. (Table 1 of the paper has the results with and without a tracing session.) */
 static int print_measurement(const struct beacon_options *o, unsigned rounds, struct report_how how, struct error *err)
 {
 	struct beacon_cost cost;

@@ -55,7 +55,7 @@ static int run_export(struct query_context *s, struct export_options *options, s
 	return rc;
 }
 
-/* Exports the requests of the recording, or the spans of a file. */
+/* Exports the recording's requests, or a file's spans. */
 static int run_export_spans(struct query_context *s, struct export_options *options, const struct span_options *o,
                             struct report_how how, struct error *err)
 {

@@ -25,7 +25,7 @@ struct fleet {
 	struct column *column;
 	size_t columns;
 	unsigned dates;         /* text: columns with dates, one bit each */
-	char *name;             /* name of the report, "fleet-QUERY" */
+	char *name;             /* the report's name, "fleet-QUERY" */
 	struct report_shape shape;
 	struct report *r;
 };

@@ -32,7 +32,7 @@ static const struct column trace_columns[] = {
 	{ "tracer", "tracer", COL_TEXT },
 };
 
-/* Number of columns: csv has only the documented columns; the column `parent` appears only with nested VMs. */
+/* Column count: csv has only the documented columns; the column `parent` appears only with nested VMs. */
 enum { CSV_VCPU_COLUMNS = 5, VCPU_COLUMNS, NESTED_VCPU_COLUMNS };
 
 static size_t count_columns(struct json_object *vms, struct report_how how)
@@ -124,7 +124,7 @@ static void options_text(const char *rest)
 	putchar('\n');
 }
 
-/* Returns the value of an attribute of the host at the end of the history; HISTORY_NULL: none. */
+/* Returns the value of an attribute of the host at the history's end; HISTORY_NULL: none. */
 static int64_t host_attribute(const struct history *h, enum machine_attr attr)
 {
 	char path[80];
@@ -136,7 +136,7 @@ static int64_t host_attribute(const struct history *h, enum machine_attr attr)
 	return iv.value;
 }
 
-/* Prints the topology of the host: "cores     2 cores of 2 CPUs, 1 NUMA node, SMT on". */
+/* Prints the host's topology: "cores     2 cores of 2 CPUs, 1 NUMA node, SMT on". */
 static void print_cores(const struct catalog *catalog)
 {
 	unsigned cores = 0, cpus = 0, nodes = 0;

@@ -71,7 +71,7 @@ static int refuse_path(const struct history *h, const char *path, struct error *
 	                 path);
 }
 
-/* Finds the machine of an attribute. Returns false if the attribute belongs to none. */
+/* Finds an attribute's machine. Returns false if the attribute belongs to none. */
 static bool path_machine(const struct catalog *catalog, const char *path, struct target *out)
 {
 	static const char *const dirs[] = { "/Virtual Machines/", "/Containers/" };

@@ -42,7 +42,7 @@ struct monitor_command {
 	struct opt_list pid, comm, trigger, share;
 	const char *listen, *delay, *output, *notice, *to, *password, *publish, *own;
 	char *target;              /* database; NULL: none */
-	char host[256];            /* name of this machine, in the rows */
+	char host[256];            /* this machine's name, in the rows */
 	struct monitor_rows rows;
 	int64_t write_at;          /* CLOCK_MONOTONIC of the next transaction, ns */
 	bool unreachable;          /* the last transaction failed */
@@ -85,7 +85,7 @@ static void start_flight(struct monitor_command *m)
 	fprintf(stderr, "stealscope: flight recorder started, PID %d\n", (int)m->flight);
 }
 
-/* Logs the end of the flight recorder, and starts it again later: at once in vain would fill the log. */
+/* Logs the flight recorder's end, and starts it again later: at once in vain would fill the log. */
 static void watch_flight(struct monitor_command *m)
 {
 	int status;

@@ -20,7 +20,7 @@
 #include "record/record.h"
 #include "report/report.h"
 
-#define DEFAULT_DURATION 10000000000  /* duration of a recording, and of a snapshot, ns */
+#define DEFAULT_DURATION 10000000000  /* duration of a recording or snapshot, ns */
 #define DEFAULT_SNAPSHOTS 10   /* snapshots after which a flight recording ends */
 #define HOUR (3600LL * NS_PER_S)
 
@@ -307,7 +307,7 @@ static int run_next_command(const char *words, char *dir, struct error *err)
 	                 url ? (int)(url - words) : (int)strlen(words), words, url ? "://..." : "");
 }
 
-/* Runs --then or prints the default answer. A failure here does not replace the status of an incomplete recording, and is
+/* Runs --then or prints the default answer. A failure here does not replace an incomplete recording's status, and is
  * printed. */
 static int show_answer(const struct record_command *w, int status, struct error *err)
 {

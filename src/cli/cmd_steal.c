@@ -11,7 +11,7 @@
 static const char *const by_names[] = { "machine", "thread", "core", NULL };
 #define BY_CORE (STEAL_BY_THREAD + 1)
 
-/* Prints the users of a physical CPU: on an isolated one, the intruders. */
+/* Prints a physical CPU's users: on an isolated one, the intruders. */
 static int print_users(struct query_context *s, const struct target *cpu, unsigned top, struct report_how how,
                        struct error *err)
 {

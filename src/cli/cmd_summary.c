@@ -113,10 +113,10 @@ static int print_halt_polling(struct query_context *ctx, const struct summary *s
 	return 0;
 }
 
-/* Returns the number of lines around the table of threads: verdict, heading, machines, and what follows. */
+/* Counts the lines around the thread table: verdict, heading, machines, and what follows. */
 static size_t other_lines(const struct query_context *ctx, const struct summary *s, const struct finding *verdict)
 {
-	size_t lines = 1 + s->machines + 2 + 3, polled = 0;  /* heading; legend of the lane; omitted threads */
+	size_t lines = 1 + s->machines + 2 + 3, polled = 0;  /* heading; the lane's legend; omitted threads */
 	int64_t ns[POLL_OUTCOME_COUNT];
 	bool known = false;
 	if (verdict)

@@ -28,7 +28,7 @@
 #define PART_FILE "part.steal"    /* of the history, for the page */
 #define SECONDS 300               /* maximum duration of each command, s */
 #define PAGE_BYTES 300000         /* largest page with its history */
-#define ROWS "12"                 /* rows of each table */
+#define ROWS "12"                 /* each table's rows */
 #define ROWS_SHOWN 12
 #define WAITS_READ "5000"         /* waits among which those for the verdict's culprit are searched */
 
@@ -264,7 +264,7 @@ static void omit_directory(char *text, const char *history)
 		memmove(at, at + n, strlen(at + n) + 1);
 }
 
-/* Makes the interactive timeline. Its places are the verdict's moment and the waits of the csv, the longest first. */
+/* Makes the interactive timeline. Its places are the verdict's moment and the csv's waits, the longest first. */
 static int make_timeline(const struct query_context *s, const struct target *target, const struct moment *moment,
                          const char *gaps, char **text, struct error *err)
 {
@@ -463,7 +463,7 @@ int cmd_ticket(int argc, char **argv, struct error *err)
 	t.picture = mem_printf("%s/picture.svg", t.dir);
 	int rc = cut_window(&t, argv[first], argc - first > 1 ? argv[first + 1] : NULL, &when, err);
 	if (rc == 0) {
-		setenv("TZ", "UTC", 1);  /* after the times of the options, which are local */
+		setenv("TZ", "UTC", 1);  /* after the options' times, which are local */
 		tzset();
 		rc = make_page(&t, err);
 	}

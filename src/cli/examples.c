@@ -43,7 +43,7 @@ static const struct { const char *command, *first, *second; } examples[] = {
 	{ "latency assert", "latency assert DIR 'p99.provider<2ms'", "latency assert DIR 'p50.latency<10ms' 'p99.share<20%'" },
 };
 
-/* Returns the length of the command at the start of a usage line: of "latency train" two words, where both have a row. */
+/* Returns the length of the command at a usage line's start: of "latency train" two words, where both have a row. */
 static size_t command_length(const char *usage)
 {
 	const size_t one = strcspn(usage, "] ");

@@ -10,7 +10,7 @@
 #include "base/mem.h"
 
 #define MAX_LINE 1024
-#define MAX_SYMBOLS 4000000      /* maximum number of symbols; a kernel with all its modules has 200,000 */
+#define MAX_SYMBOLS 4000000      /* maximum symbol count; a kernel with all its modules has 200,000 */
 #define MAX_FUNCTION_SIZE (1 << 20)   /* bytes; addresses farther from a function's start belong to no known function */
 
 #define REMEDY "use a copy of the guest's /proc/kallsyms that root has read"

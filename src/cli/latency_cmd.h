@@ -13,7 +13,7 @@ int latency_assert(int argc, char **argv, struct error *err);
 
 /* Spans of a file, as requests (latency_spans.c). */
 struct span_options {
-	const char *file;        /* --spans; NULL: the requests of the recording */
+	const char *file;        /* --spans; NULL: the recording's requests */
 	const char *clock_error; /* --clock-error, a duration; NULL: default */
 	const char *machine_of;  /* --machine-of, see struct span_clocks; NULL: none */
 	bool whole;              /* as in struct spans */
@@ -38,7 +38,7 @@ int span_requests_read(const struct catalog *catalog, const struct span_options 
 /* Fails because no span is a request of the recording; the first note contains the reason. */
 int span_requests_none(const char *file, const struct notes *notes, struct error *err);
 
-/* The requests of a recording. */
+/* A recording's requests. */
 struct latency_run {
 	char *recording;  /* borrowed */
 	struct requests requests;
@@ -61,7 +61,7 @@ struct run_options {
 	{ "machine", 0, OPT_TEXT, "NAME", "only requests served by this machine", &(o)->machine, NULL }
 #define MODEL_OPTION(o) { "model", 'm', OPT_TEXT, "FILE", "predict with this model (latency train)", &(o)->model, NULL }
 
-/* Reads the requests of a recording, with predictions if o->model is set. A recording without requests is an error.
+/* Reads a recording's requests, with predictions if o->model is set. A recording without requests is an error.
  * Always call run_release(). */
 int run_read(struct latency_run *r, char *recording, const struct run_options *o, struct error *err);
 void run_release(struct latency_run *r);
@@ -72,8 +72,8 @@ struct origin run_origins(const struct latency_run *run, size_t n);
 /* Options of latency train --csv (latency_csv.c). */
 struct csv_options {
 	const char *baseline, *output;
-	const char *latency, *out;   /* names of columns; NULL: default names */
-	struct opt_list input;       /* names of columns; empty: all numeric columns */
+	const char *latency, *out;   /* column names; NULL: default names */
+	struct opt_list input;       /* column names; empty: all numeric columns */
 	unsigned rows;               /* maximum rows of the model; 0: default */
 };
 int latency_train_csv(char **file, size_t n, const struct csv_options *o, struct error *err);

@@ -18,7 +18,7 @@
 struct sheet {
 	const char *file;
 	struct table table;
-	size_t dropped;       /* number of faulty rows that were dropped */
+	size_t dropped;       /* faulty rows that were dropped */
 	int latency, out;     /* indices of the columns latency and time scheduled out; -1: no such column */
 	double ns_per_unit;   /* unit of both columns */
 };

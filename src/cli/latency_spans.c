@@ -1,4 +1,4 @@
-/* Spans of a file as requests of a recording: the clocks of its machines, by the provenance of the history. */
+/* Spans of a file as requests of a recording: the clocks of its machines, by the history's provenance. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

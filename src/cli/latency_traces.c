@@ -153,7 +153,7 @@ static struct value text_or_none(const char *text)
 	return text && *text ? VAL_TEXT(text) : VAL_NONE;
 }
 
-/* Adds a row without the first `skipped` columns. is_text: only the end of the id, which --trace accepts. */
+/* Adds a row without the first `skipped` columns. is_text: only the id's end, which --trace accepts. */
 static void put_row(struct report *out, const struct catalog *catalog, const struct trace_row *r, size_t skipped,
                     bool is_text)
 {

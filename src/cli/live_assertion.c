@@ -46,7 +46,7 @@ static int compare(const struct live_assertion *a, const struct live_sample *s, 
 	                 100 * (double)ns / (double)s->period);
 }
 
-/* Sums the processes of a control group. */
+/* Sums a control group's processes. */
 static int check_group(const struct live_assertion *a, const struct live_sample *s, size_t group, struct error *err)
 {
 	struct live_times sum = { 0 };

@@ -147,7 +147,7 @@ static void prepare_libc(void)
 	const struct sigaction too_large = { .sa_handler = on_file_too_large, .sa_flags = SA_RESTART };
 	sigaction(SIGXFSZ, &too_large, NULL);
 	if (!setlocale(LC_ALL, ""))
-		setlocale(LC_ALL, "C.UTF-8");  /* built into libc, unlike the locale of the environment */
+		setlocale(LC_ALL, "C.UTF-8");  /* built into libc, unlike the environment's locale */
 	setlocale(LC_NUMERIC, "C");  /* decimal points in csv, json and options */
 #ifdef STATIC_PROGRAM
 	__nss_configure_lookup("hosts", "files dns");  /* other services are shared libraries of another libc */

@@ -1,4 +1,4 @@
-/* Histories without names, and pages of answers. */
+/* Histories without names, and answer pages. */
 #include <errno.h>
 #include <fcntl.h>
 #include <fts.h>
@@ -23,9 +23,9 @@
 /* Characters of names that are not served: they would need escapes in lists and in JSON. */
 #define UNSERVED "\"\\\n\r\t\033"
 
-/* The history of a recording. Commands get its path; answers show the name that the agent gave. */
+/* A recording's history. Commands get its path; answers show the name that the agent gave. */
 struct history_file {
-	char *recording, *name;         /* path of the recording, and its name */
+	char *recording, *name;         /* the recording's path, and its name */
 	char *path;                     /* of the history */
 	int fd;                         /* the path is that of this descriptor; -1: the recording is a history */
 	uint64_t state;                 /* of the recording's files when the history was built */
@@ -35,7 +35,7 @@ struct long_answer { unsigned number; char *text; size_t length; };
 struct mcp_answers {
 	const char *directory;
 	char *real;                     /* resolved path of the directory */
-	int root;                       /* descriptor of the directory; all recordings are opened below it */
+	int root;                       /* the directory's descriptor; all recordings are opened below it */
 	struct history_file *history;   /* one per recording that was used */
 	size_t histories;
 	struct long_answer kept[MCP_KEPT];
@@ -105,7 +105,7 @@ static bool is_served_name(const char *name)
 	return !*name;
 }
 
-/* Resolves the name of a recording. Returns its path, allocated, or NULL with *err set: a name that leads out of the
+/* Resolves a recording's name. Returns its path, allocated, or NULL with *err set: a name that leads out of the
  * served directory is refused. */
 static char *recording_path(const struct mcp_answers *a, const char *recording, struct error *err)
 {
@@ -190,7 +190,7 @@ static bool is_history(const char *path)
 	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && history_is_history_file(path);
 }
 
-/* Sets the history of a recording. Returns -1 with *err set. */
+/* Sets a recording's history. Returns -1 with *err set. */
 static int open_history(const struct mcp_answers *a, struct history_file *h, uint64_t state, struct error *err)
 {
 	const int fd = is_history(h->recording) ? -1 : index_recording(a, h->recording, err);
@@ -274,7 +274,7 @@ unknown:
 	return NULL;
 }
 
-/* Writes `text` with the path of a descriptor replaced by the name of the recording. In JSON, slashes are escaped. */
+/* Writes `text` with the path of a descriptor replaced by the recording's name. In JSON, slashes are escaped. */
 static char *replace_path(char *text, const char *path, const char *name)
 {
 	size_t n = strlen(path), length;

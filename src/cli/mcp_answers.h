@@ -1,7 +1,7 @@
 /* Runs commands for `stealscope mcp` and keeps their answers for paging.
  *
  * Each command runs in a child process whose standard output and error are files in memory. An answer of more than
- * MCP_PAGE bytes is handed out in pages that end at the end of a line; the last MCP_KEPT long answers can be continued. */
+ * MCP_PAGE bytes is handed out in pages that end at a line's end; the last MCP_KEPT long answers can be continued. */
 #ifndef STEALSCOPE_CLI_MCP_ANSWERS_H
 #define STEALSCOPE_CLI_MCP_ANSWERS_H
 
@@ -12,7 +12,7 @@
 
 enum {
 	MCP_PAGE = 40000,  /* bytes; below 20,000 tokens at two bytes or more for a token */
-	MCP_KEPT = 8,      /* number of answers kept for paging */
+	MCP_KEPT = 8,      /* answers kept for paging */
 	MCP_SECONDS = 300, /* time limit of a command */
 	MCP_LIST_SECONDS = 20, /* time after which the list begins to read no further recording */
 };

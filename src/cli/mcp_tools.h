@@ -8,7 +8,7 @@
 #include "base/error.h"
 
 enum mcp_param_kind {
-	MCP_END,         /* ends the list of parameters */
+	MCP_END,         /* ends the parameter list */
 	MCP_RECORDING,   /* name of a recording in the served directory; becomes an operand, its history's file */
 	MCP_OPERAND,     /* text; becomes an operand and must not begin with '-' */
 	MCP_OPTION,      /* text; becomes --NAME=TEXT */

@@ -18,7 +18,7 @@
 
 #define METRICS_CLIENTS 16
 #define BACKLOG 128           /* connections that the kernel keeps for us */
-#define ACCEPTS 64            /* maximum number of connections accepted at a time */
+#define ACCEPTS 64            /* most connections accepted at a time */
 #define REQUEST_MAX 4096
 #define CLIENT_NS (5 * NS_PER_S)  /* time in which a client must send its request and read the answer */
 

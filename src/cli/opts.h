@@ -27,7 +27,7 @@ struct opt {
 	enum opt_kind kind;
 	const char *arg;             /* name of the argument in the help */
 	const char *help;            /* NULL: the help omits the option; stealscope(1) describes it */
-	void *dest;                  /* destination of the value, see opt_kind */
+	void *dest;                  /* the value's destination, see opt_kind */
 	const char *const *choice;   /* OPT_CHOICE: allowed values; OPT_TEXT: common values for completion; NULL-terminated */
 };
 
@@ -36,7 +36,7 @@ struct opts {
 	const char *about;           /* one line */
 	const struct opt *opt;
 	size_t len;
-	int min_operands, max_operands;  /* number of operands; max_operands < 0: no limit */
+	int min_operands, max_operands;  /* operand count; max_operands < 0: no limit */
 };
 
 /* Options of commands that print an answer; how: struct report_how *. */

@@ -15,7 +15,7 @@ struct progress_bar {
 	int tty;            /* stderr is a terminal */
 };
 
-#define PROGRESS_STEPS PHASE_WRITE  /* number of phases that are numbered; the last phase is too short */
+#define PROGRESS_STEPS PHASE_WRITE  /* phases that are numbered; the last phase is too short */
 
 /* Installs signal handlers until progress_bar_end(): SIGINT cancels the work. Returns the callback for the work. */
 struct progress progress_bar_begin(struct progress_bar *bar, const enum build_phase *step);

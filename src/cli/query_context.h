@@ -1,4 +1,4 @@
-/* Query context of a command: the open history, its catalog, the window, and the provenance of the answer. */
+/* Query context of a command: the open history, its catalog, the window, and the answer's provenance. */
 #ifndef STEALSCOPE_CLI_QUERY_CONTEXT_H
 #define STEALSCOPE_CLI_QUERY_CONTEXT_H
 
@@ -42,7 +42,7 @@ void query_context_note_omitted(struct query_context *s, uint64_t shown, uint64_
 /* Default of --top in cmd_*.c: as many rows as the terminal shows. */
 #define TOP_FIT UINT_MAX
 /* Call after query_context_about(): returns the number of rows to print (0: all). That is top, or for TOP_FIT `most`; less
- * if stdout is a terminal and its height does not suffice for the head of the answer, that many rows, and `other` lines
+ * if stdout is a terminal and its height does not suffice for the answer's head, that many rows, and `other` lines
  * (the table's heading, other rows, lines after the table), but at least 5. */
 size_t query_context_fit_rows(const struct query_context *s, unsigned top, size_t most, size_t other,
                               struct report_how how);

@@ -1,4 +1,4 @@
-/* The recordings of a directory, a line each: when, how long, who, share lost, verdict. A cache keeps the lines. */
+/* A directory's recordings, a line each: when, how long, who, share lost, verdict. A cache keeps the lines. */
 #ifndef STEALSCOPE_CLI_RECORDING_LINES_H
 #define STEALSCOPE_CLI_RECORDING_LINES_H
 
@@ -19,7 +19,7 @@ struct recording_lines {
 	struct recording_line *line;
 	size_t lines;
 	struct ui_recording *row;  /* one per line, in the same order */
-	size_t unread;             /* number of lines without an answer */
+	size_t unread;             /* lines without an answer */
 };
 
 /* Makes a line for each recording, the newest first, and fills those that the cache holds. Borrows `dir` and `found`. */

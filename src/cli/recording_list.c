@@ -72,7 +72,7 @@ static void finish_reading(struct recording_list *r)
 	r->reading = -1;
 }
 
-/* Reads the bytes that are there. Returns true at the end of the answer. */
+/* Reads the bytes that are there. Returns true at the answer's end. */
 static bool read_answer(struct recording_list *r)
 {
 	for (;;) {

@@ -33,7 +33,7 @@ struct run_meter *run_meter_open(pid_t command, bool without_bpf, struct error *
 /* Returns the time until the next call of run_meter_poll(), ns. */
 int64_t run_meter_pause(const struct run_meter *m);
 void run_meter_poll(struct run_meter *m);
-/* Fills *t at the end of the command, and frees the meter. */
+/* Fills *t at the command's end, and frees the meter. */
 void run_meter_close(struct run_meter *m, struct run_tally *t);
 
 /* Returns a share of the time that the command wanted to run, 0 to 1. */

@@ -19,7 +19,7 @@ struct seen_thread { int64_t ran, waited; };
 
 struct run_tree {
 	pid_t root;                /* never reaped before run_tree_close() */
-	struct map member;         /* processes of the tree: PID -> start time */
+	struct map member;         /* the tree's processes: PID -> start time */
 	struct map by_tid;         /* TID -> index of thread */
 	struct seen_thread *thread;
 	size_t len, cap;

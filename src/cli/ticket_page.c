@@ -18,7 +18,7 @@
 
 enum ticket_cell { CELL_TEXT, CELL_TIME, CELL_DURATION, CELL_SHARE, CELL_CULPRIT };
 
-/* A cell; place: start and length of a wait that the cell links to, ns since the start of the window; length 0: none. */
+/* A cell; place: start and length of a wait that the cell links to, ns since the window's start; length 0: none. */
 struct ticket_field { const char *text; enum ticket_cell kind; int64_t place, length; };
 
 /* A column of a table, made of a column of csv. */
@@ -51,7 +51,7 @@ static const char *find_field(char *const *head, char *const *field, size_t n, c
 	return "";
 }
 
-/* Returns the text of a cell; the caller frees. */
+/* Returns a cell's text; the caller frees. */
 static char *cell_text(char *const *head, char *const *field, size_t n, const struct table_column *c, bool with_date)
 {
 	char time[TIME_TEXT];

@@ -20,7 +20,7 @@ struct ticket_page {
 	const char *warnings;     /* lines on the trust in the answer */
 	const char *recording;    /* output of `info` */
 	const char *picture;      /* SVG */
-	const char *timeline;     /* elements of the interactive timeline; "": none */
+	const char *timeline;     /* the interactive timeline's elements; "": none */
 	int64_t start;            /* of the window, ns: links to places count from here */
 	const char *target;       /* operand for commands; "": none */
 	bool has_victims;         /* the tables name who waited: the subject has several threads */

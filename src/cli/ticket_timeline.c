@@ -237,7 +237,7 @@ static int compare_places(const void *a, const void *b)
 	return (x[0] > y[0]) - (x[0] < y[0]);
 }
 
-/* Writes the blocks of the window: places with their surroundings in full, sums between them. */
+/* Writes the window's blocks: places with their surroundings in full, sums between them. */
 static int add_window(struct lane_data *l, unsigned columns, struct error *err)
 {
 	const struct ticket_timeline *t = l->t;

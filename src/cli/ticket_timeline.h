@@ -6,7 +6,7 @@
 
 #include "query/query.h"
 
-#define TIMELINE_PLACES 16  /* maximum number of places with all details */
+#define TIMELINE_PLACES 16  /* most places with all details */
 
 /* What the timeline shows; times in ns. */
 struct ticket_timeline {
@@ -18,10 +18,10 @@ struct ticket_timeline {
 	size_t places;
 };
 
-/* Writes the elements of the timeline, its data and its script. Intervals far from the places are summed in blocks, so that
+/* Writes the timeline's elements, its data and its script. Intervals far from the places are summed in blocks, so that
  * the data stays below about 50 kB; sums of blocks are exact. Returns 0, or -1. */
 int ticket_timeline_write(FILE *out, const struct ticket_timeline *t, struct error *err);
-/* Writes the value of script-src in the page's Content-Security-Policy: the hash of the script. */
+/* Writes the value of script-src in the page's Content-Security-Policy: the script's hash. */
 void ticket_timeline_write_policy(FILE *out);
 
 #endif

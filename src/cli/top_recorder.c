@@ -121,7 +121,7 @@ int top_recorder_arm(void *arg, const char *trigger, struct error *err)
 	return 0;
 }
 
-/* A line with the directory of a saved recording, or a message. */
+/* A line with a saved recording's directory, or a message. */
 static void read_line(struct top_recorder *r, const char *line)
 {
 	const size_t n = strlen(r->dir);

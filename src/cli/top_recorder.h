@@ -10,7 +10,7 @@
 
 /* One flight recording at a time. Snapshots of earlier ones stay in the list. */
 struct top_recorder {
-	pid_t flight;              /* recorder of the flight; 0: none */
+	pid_t flight;              /* the flight's recorder; 0: none */
 	int output;                /* its stdout and stderr, read end; -1: none */
 	char trigger[160], dir[128], line[512], state[800];
 	size_t line_len;

@@ -38,7 +38,7 @@ void trace_input_remember_host(const struct input_options *named);
 char *trace_input_path(const char *named, struct error *err);
 
 
-/* Builds the history of traces at `path` with a progress bar, and prints notes to stderr. times: times of the phases;
+/* Builds the history of traces at `path` with a progress bar, and prints notes to stderr. times: the phases' times;
  * may be NULL. */
 int trace_input_build(struct input *in, const char *path, struct build_times *times, struct error *err);
 

@@ -20,7 +20,7 @@ struct window {
 
 /* Returns the unit of the last digit of a time, ns: time_precision() also of MACHINE@TIME. */
 int64_t window_time_precision(const char *text);
-/* Parses the time of an option; MACHINE@TIME is a time on the clock of that VM. Returns -1 with *err if it lies outside of
+/* Parses an option's time; MACHINE@TIME is a time on the clock of that VM. Returns -1 with *err if it lies outside of
  * the history; a time of day may lie before its start by less than the unit of its last digit. */
 int window_parse_time(const char *option, const char *text, const struct history *h, int64_t *t, struct error *err);
 /* Parses both options. Returns -1 with *err if the window is empty. */

@@ -1,4 +1,4 @@
-/* Access to the chunks of an attribute: its record in the file, its index rows, and the chunk that contains a time. */
+/* Access to an attribute's chunks: its record in the file, its index rows, and the chunk that contains a time. */
 #include "history/file.h"
 
 int attr_open(struct attr *a, const struct history *h, uint32_t id, struct error *err)
@@ -111,11 +111,11 @@ int attr_fail_damaged(const struct attr *a, uint32_t chunk, const char *why, str
 	return file_fail_damaged(a->h, LOCATION_OFFSET(get64(a->rows + (uint64_t)a->row * chunk + ROW_LOCATION)), why, err);
 }
 
-/* Position in the intervals of a leader: decodes one chunk of the leader at a time, for the durations of its follower. */
+/* Position in a leader's intervals: decodes one chunk of the leader at a time, for the durations of its follower. */
 struct leader {
 	struct attr a;
 	uint32_t k;
-	size_t n;                /* number of intervals */
+	size_t n;                /* interval count */
 	int64_t start;
 	uint64_t less[CHUNK_MAX];  /* durations - 1 of all intervals but the last */
 };

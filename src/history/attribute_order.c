@@ -1,7 +1,7 @@
 /* Order of the attributes in the file: breadth first, children by name.
  *
  * Children are sorted in memory in runs of limited size; several runs are merged pairwise in paged tables. O(n log n)
- * for the children of a node; nearly all comparisons need only the first eight bytes of the names. */
+ * for a node's children; nearly all comparisons need only the first eight bytes of the names. */
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -14,7 +14,7 @@ struct named_child {
 	uint32_t name, child, leaf;
 };
 
-/* Sorts the children of a node. */
+/* Sorts a node's children. */
 struct children {
 	struct tree *tree;
 	struct named_child *run;

@@ -23,7 +23,7 @@
 #define MEMORY_DEFAULT ((size_t)128 << 20)
 #define MEMORY_MIN ((size_t)64 << 10)
 #define NAME_QUOTED 256  /* maximum bytes of a name in a message */
-#define HOT_SHARE 16  /* memory for rows, and for the starts of leaders: each 1/HOT_SHARE of the memory limit */
+#define HOT_SHARE 16  /* memory for rows, and for the leader starts: each 1/HOT_SHARE of the memory limit */
 
 void builder_free_hot(struct history_builder *b)
 {
@@ -329,7 +329,7 @@ static struct leaf *hold_back(struct history_builder *b, struct leaf *leaf, uint
 	return leaf;
 }
 
-/* Replaces the value of the open interval: at the first change, or at a change at the start of the open interval. No
+/* Replaces the open interval's value: at the first change, or at a change at the open interval's start. No
  * interval is closed. */
 static void replace_open_value(struct leaf *leaf, int64_t t, int64_t value)
 {
@@ -348,7 +348,7 @@ static void replace_open_value(struct leaf *leaf, int64_t t, int64_t value)
 	}
 }
 
-/* Returns the start of the open interval. */
+/* Returns the open interval's start. */
 static inline int64_t leaf_start(const struct leaf *leaf)
 {
 	return leaf->is_hot ? leaf->open->start : leaf->start;

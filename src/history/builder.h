@@ -26,13 +26,13 @@ struct leaf {
 		uint32_t attr;           /* after closing, if chunks were written before: id of the attribute in the file */
 	};
 	struct chain chain;
-	uint32_t node;           /* node of the tree */
+	uint32_t node;           /* the tree's node */
 	uint8_t type;                    /* enum history_type */
 	uint8_t states;          /* number of states in its set */
 	bool has_prev;                   /* prev_* hold an interval; false if is_hot */
 	bool is_hot;             /* the leaf has a row */
 	uint16_t set;
-	uint16_t pending;        /* number of intervals in the chain */
+	uint16_t pending;        /* intervals in the chain */
 	uint32_t chunks;
 	uint32_t mask;                   /* states that occur in its chunks, one bit each */
 };
@@ -42,7 +42,7 @@ struct leaf {
 /* Row of a hot leaf: its intervals that are not in chunks; the last closed one is held back. */
 struct hot_row {
 	struct change *first;    /* first entry; may be the open interval */
-	uint32_t leaf;           /* index of the leaf */
+	uint32_t leaf;           /* the leaf's index */
 	uint32_t n_starts;
 	int64_t *starts;         /* leader: starts of its latest intervals that were written; NULL: it is no leader */
 	const struct hot_row *leader;  /* follower: row of its leader; NULL: no leader */
@@ -52,7 +52,7 @@ struct hot_row {
 
 /* Head of a chunk in the scratch file, followed by the ns in each state of `mask`. Read when the index is written. */
 struct spilled_row {
-	uint32_t attr, mask;     /* attr: index of the leaf, or, after closing, id of the attribute in the file */
+	uint32_t attr, mask;     /* attr: the leaf's index, or, after closing, the attribute's id in the file */
 	int64_t start;
 	uint64_t location;       /* offset and size, as in an index row */
 };
@@ -63,10 +63,10 @@ struct history_builder {
 	struct pool pool;
 	struct change *hot;      /* entries of all rows; each row has space for a chunk, a held-back interval, an open one,
 	                          * and the end */
-	uint32_t hot_rows, hot_limit;  /* number of used rows, and its maximum */
-	struct hot_row *row;     /* rows of hot leaves */
-	uint32_t leaders, leader_limit;  /* number of leaders with followers, and its maximum */
-	struct page_pool pager;              /* tables that grow with the number of attributes */
+	uint32_t hot_rows, hot_limit;  /* used row count, and its maximum */
+	struct hot_row *row;     /* hot leave rows */
+	uint32_t leaders, leader_limit;  /* leaders with followers, and its maximum */
+	struct page_pool pager;              /* tables that grow with the attribute count */
 	struct tree tree;
 	struct paged leaf;       /* table of struct leaf */
 	size_t leaves;
@@ -81,7 +81,7 @@ struct history_builder {
 	bool begun;
 	uint64_t intervals, chunks;
 	int scratch;             /* descriptor of the scratch file with the chunk heads */
-	uint8_t *spill;          /* buffer of the scratch file */
+	uint8_t *spill;          /* the scratch file's buffer */
 	size_t spill_len;
 	history_derive_fn *derive;  /* see history_derive() */
 	void *derive_arg;
@@ -94,11 +94,11 @@ struct history_builder {
 /* Attributes in file order: numbered breadth first, children sorted by name. So the children of a node have consecutive
  * ids, and readers need no table. */
 struct ordered_attr {
-	uint32_t parent, name;   /* id of the parent, NONE: the root; name in the strings */
+	uint32_t parent, name;   /* the parent's id, NONE: the root; name in the strings */
 	uint32_t child, children;  /* id of the first child, 0: none; number of children */
-	uint32_t leaf;           /* index of the leaf; NONE: inner node */
+	uint32_t leaf;           /* the leaf's index; NONE: inner node */
 };
-/* Fills `ordered` (table of struct ordered_attr, which the caller releases) and releases the nodes of the tree. Sets
+/* Fills `ordered` (table of struct ordered_attr, which the caller releases) and releases the tree's nodes. Sets
  * b->failed on failure. */
 void builder_number(struct history_builder *b, struct paged *ordered);
 
@@ -109,7 +109,7 @@ static inline unsigned builder_chunk(const struct history_builder *b, const stru
 
 void linked_choose_leader(struct history_builder *b, uint32_t id);  /* Chooses the leader for the row of a leaf that becomes
                                                                  * hot. */
-/* Appends the starts of the first n entries, before they are written as a chunk, to the starts of a leader. */
+/* Appends the starts of the first n entries, before they are written as a chunk, to a leader's starts. */
 void leader_record_starts(struct hot_row *r, const struct change *row, unsigned n);
 /* Returns how many of the first n entries can be written as a CHUNK_LINKED, 0: none. skipped: numbers of leader intervals
  * between their starts. */

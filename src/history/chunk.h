@@ -1,7 +1,7 @@
 /* A chunk: up to 256 consecutive intervals of one attribute, in columns.
  *
  *   u8  intervals - 1                 u8  width of a value code (or of a dictionary index)
- *   u8  width of a duration           u8  exceptions among value codes (size of the dictionary, at most 32)
+ *   u8  width of a duration           u8  exceptions among value codes (the dictionary's size, at most 32)
  *   u8  exceptions among durations    u8  CHUNK_DICT | _NULLS | _ALL_DURATIONS | _LINKED | size of the base << 4
  *   base (little-endian, signed, 0..8 bytes); dictionary: u8 bytes per code, the codes;
  *   durations - 1 ns, of all intervals but the last (which ends where the chunk ends); value codes
@@ -26,7 +26,7 @@ enum { CHUNK_HEADER = 6, CHUNK_DICT_MAX = 32, CHUNK_ALL_DURATIONS_MIN = 16, CHUN
 struct chunk {
 	struct packed_column duration, code;  /* duration: of n - 1 intervals, or of n (CHUNK_ALL_DURATIONS) */
 	const uint8_t *dict;
-	unsigned n;              /* number of intervals */
+	unsigned n;              /* interval count */
 	unsigned dict_len, dict_entry_bytes;
 	bool nulls, state;
 	bool linked;             /* `duration` still holds the leader interval counts of a CHUNK_LINKED */

@@ -37,7 +37,7 @@ static unsigned best_width(const uint64_t *x, size_t n, unsigned *longest)
 struct packer {
 	uint8_t *dst;
 	uint64_t waits;
-	unsigned have;           /* number of waiting bits, 0 .. 7 */
+	unsigned have;           /* waiting bits, 0 .. 7 */
 };
 
 /* Appends bits and writes eight bytes without a branch; p->dst advances over whole bytes only. bits: at most 57. */

@@ -15,7 +15,7 @@
 
 struct packed_column {
 	const uint8_t *packed;
-	const uint8_t *exception;  /* indices of the exceptions */
+	const uint8_t *exception;  /* the exceptions' indices */
 	const uint8_t *high;   /* packed high parts */
 	unsigned n, width, exceptions, high_width;
 };
@@ -45,7 +45,7 @@ static inline uint64_t packed_get(const uint8_t *packed, unsigned width, unsigne
 	return width == 64 ? x : x >> bit % 8 & ((UINT64_C(1) << width) - 1);
 }
 
-/* Writes the n numbers of x at dst (capacity COLUMN_BYTES_MAX + 8 bytes). Returns the end of the column. */
+/* Writes the n numbers of x at dst (capacity COLUMN_BYTES_MAX + 8 bytes). Returns the column's end. */
 uint8_t *column_put(uint8_t *dst, const uint64_t *x, size_t n, unsigned *width, unsigned *exceptions);
 /* The same without exceptions. max: the largest number. */
 uint8_t *column_put_plain(uint8_t *dst, const uint64_t *x, size_t n, uint64_t max, unsigned *width);

@@ -92,7 +92,7 @@ static int refuse_file(const struct history *h, const char *remedy, const char *
 	return error_set(err, STATUS_INPUT, remedy, "%s: %s", h->path, why);
 }
 
-/* Sections are contiguous up to the end of the file, with at most seven bytes of padding between them. */
+/* Sections are contiguous up to the file's end, with at most seven bytes of padding between them. */
 static int read_sections(struct history *h, struct error *err)
 {
 	uint64_t at = HEADER_BYTES;

@@ -35,7 +35,7 @@ struct history {
 	} watch;
 };
 
-/* Returns true if the reads are reported and the time t lies outside of the watched window. */
+/* Returns true if the reads are reported and the time t lies outside the watched window. */
 static inline bool file_watches(const struct history *h, int64_t t)
 {
 	return h->watch.fn && (t < h->watch.from || t > h->watch.to);
@@ -51,7 +51,7 @@ static inline void file_report_read(const struct history *h, uint32_t attr, int6
 /* Sets *err to "FILE: damaged at offset N: why" and records the first damage. Returns -1. */
 int file_fail_damaged(const struct history *h, uint64_t offset, const char *why, struct error *err);
 
-/* Reads the window of the history; without one, the window is the span. */
+/* Reads the history's window; without one, the window is the span. */
 int file_read_window(struct history *h, struct error *err);
 
 int file_verify_block(const struct history *h, uint64_t block, struct error *err);
@@ -85,7 +85,7 @@ struct attr {
 	union { uint32_t mask, leader; };  /* mask: states that occur (HISTORY_STATE); leader: attribute that its
 	                                    * CHUNK_LINKED chunks refer to (other types) */
 	unsigned row;                /* bytes per index row */
-	unsigned sums;               /* number of cumulative sums in a row */
+	unsigned sums;               /* cumulative sums in a row */
 	unsigned set;
 	int type;                /* enum history_type; -1: inner node */
 };

@@ -32,7 +32,7 @@ struct finish {
 	uint32_t sums2;          /* checksum of SECTION_SUMS2 */
 	struct paged ordered;    /* table of struct ordered_attr, by attribute */
 	struct paged closed_attr;  /* table of struct closed_attr, by attribute */
-	uint64_t unnumbered;     /* number of chunk records with an index of a leaf instead of an attribute id */
+	uint64_t unnumbered;     /* chunk records with an index of a leaf instead of an attribute id */
 };
 
 static size_t row_bytes(const struct closed_attr *c)

@@ -46,7 +46,7 @@ enum {
 	HEADER_BYTES = 256,
 };
 
-/* Offsets in the record of an attribute, bytes. */
+/* Offsets in an attribute's record, bytes. */
 enum {
 	ATTR_PARENT = 0,
 	ATTR_NAME = 4,
@@ -63,7 +63,7 @@ enum {
 #define INDEX_OFFSET(index) ((index) & 0xfffffffffff8u)    /* file offset, a multiple of 8 */
 #define INDEX_SET(index) ((unsigned)((index) >> 48))
 
-/* Index row: start time, location of the chunk; for a state attribute with several chunks also the ns per state before
+/* Index row: start time, the chunk's location; for a state attribute with several chunks also the ns per state before
  * the chunk. */
 enum { ROW_START = 0, ROW_LOCATION = 8, ROW_SUMS = 16 };
 #define LOCATION_OFFSET(location) ((location) & 0xffffffffffffu)  /* offset in the file */

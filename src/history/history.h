@@ -39,7 +39,7 @@ struct history_builder;
 #define HISTORY_WINDOW "window"  /* key of the pair with the window: two i64, its first and last ns */
 
 struct history_options {
-	size_t memory;           /* memory limit of the builder, independent of the number of intervals, bytes; 0: 128 MiB */
+	size_t memory;           /* memory limit of the builder, independent of the interval count, bytes; 0: 128 MiB */
 	unsigned chunk;          /* intervals per chunk; 0: default; tests use few to reach every boundary */
 	unsigned block;  /* bytes per checksum, a power of two from 64 to 1 MiB; 0: 16 KiB */
 	bool owner_only;         /* other users cannot read the file, whatever the umask is */
@@ -99,14 +99,14 @@ struct history *history_open(const char *path, struct error *err);
 void history_close(struct history *h);                              /* h may be NULL */
 
 const char *history_file(const struct history *h);
-int64_t history_begin(const struct history *h);       /* window of the history, without its context, ns */
+int64_t history_begin(const struct history *h);       /* the history's window, without its context, ns */
 int64_t history_end(const struct history *h);
 /* Span of the file, ns. It is longer than the window only if the history was cut from another one, with some context
  * (HISTORY_WINDOW). Queries answer for the whole span. */
 int64_t history_first(const struct history *h);
 int64_t history_last(const struct history *h);
-uint64_t history_intervals(const struct history *h);  /* number of intervals in the file */
-uint64_t history_bytes(const struct history *h);      /* size of the file */
+uint64_t history_intervals(const struct history *h);  /* intervals in the file */
+uint64_t history_bytes(const struct history *h);      /* the file's size */
 
 /* Functions without *err treat damaged parts as absent. history_damage() returns -1 with *err if any access to the
  * history found damage. history_verify() reads the whole file and checks every checksum. */
@@ -116,7 +116,7 @@ int history_verify(const struct history *h, struct error *err);
 /* Returns true if the file begins like a history of any version, even if it is damaged. */
 bool history_is_history_file(const char *path);
 
-/* Reports reads outside of a window: from now on, calls fn for each part [start, end] of an attribute that a function
+/* Reports reads outside a window: from now on, calls fn for each part [start, end] of an attribute that a function
  * below has read and that does not lie within [from, to]. A part is an interval that was returned, complete, or the time
  * that a sum covers. An answer that all these functions helped to compute is the same for another history that contains
  * the window and all reported parts. Several threads may call fn at a time. fn NULL: ends the reports. No other thread may
@@ -138,18 +138,18 @@ uint32_t history_child_named(const struct history *h, uint32_t parent, const cha
  * when fn returns a value other than 0, and returns this value. */
 int history_match(const struct history *h, const char *pattern, int (*fn)(void *arg, uint32_t attr), void *arg);
 
-unsigned history_state_count(const struct history *h, uint32_t attr);               /* number of states in the
+unsigned history_state_count(const struct history *h, uint32_t attr);               /* states in the
                                                                                      * attribute's state set */
 const char *history_state_name(const struct history *h, uint32_t attr, unsigned state);
-const char *history_string(const struct history *h, int64_t value);                 /* text of a HISTORY_STRING value; ""
+const char *history_string(const struct history *h, int64_t value);                 /* a HISTORY_STRING value's text; ""
                                                                                      * if invalid */
 static inline int64_t history_ref_text(int64_t value) { return value >> 32; }       /* string id of a HISTORY_REF value */
 static inline uint32_t history_ref_number(int64_t value) { return (uint32_t)value; }
-const void *history_meta(const struct history *h, const char *key, size_t *size);   /* value of the pair; NULL: absent */
+const void *history_meta(const struct history *h, const char *key, size_t *size);   /* the pair's value; NULL: absent */
 
 /* Gives the memory back that reads have mapped; later reads map it again. */
 void history_unmap_read(const struct history *h);
-/* Returns bytes of the derived data; NULL: they lie outside of the data, or are damaged, which history_damage() does not
+/* Returns bytes of the derived data; NULL: they lie outside the data, or are damaged, which history_damage() does not
  * report, or reads are watched (history_watch()): then the data must be computed from what the watch reports. */
 const uint8_t *history_derived(const struct history *h, uint64_t offset, uint64_t size);
 uint64_t history_derived_size(const struct history *h);

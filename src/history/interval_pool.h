@@ -22,13 +22,13 @@ struct chain {
 	uint8_t used;         /* used bytes of the tail */
 };
 
-/* A change of value: start of an interval, which ends before the next change. */
+/* A change of value: an interval's start, which ends before the next change. */
 struct change { int64_t start, value; };
 
 struct pool {
 	struct slab *slab;       /* slab[0] is not used */
-	size_t reserved;         /* number of slabs in the address range */
-	size_t limit;            /* maximum number of slabs in use */
+	size_t reserved;         /* slabs in the address range */
+	size_t limit;            /* most slabs in use */
 	size_t slabs_touched;
 	size_t free_slabs;
 	uint32_t free;

@@ -12,7 +12,7 @@
 #include "history/builder.h"
 #include "history/chunk.h"
 
-#define SIBLINGS 16    /* maximum number of siblings considered as leader */
+#define SIBLINGS 16    /* most siblings considered as leader */
 #define RATIO_MAX 8   /* maximum ratio of leader intervals to follower intervals in a chunk: readers must read both */
 
 static_assert(RATIO_MAX * CHUNK_MAX <= CHUNK_SKIP_MAX, "what is written can be read");

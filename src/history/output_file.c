@@ -166,7 +166,7 @@ void out_discard(struct out *o)
 	*o = (struct out){ .fd = -1, .dir_fd = -1 };
 }
 
-/* Adds the checksum of a block. Block 0 is summed without the header, which has its own checksum. */
+/* Adds a block's checksum. Block 0 is summed without the header, which has its own checksum. */
 static void sum_block(struct out *o, const uint8_t *p, size_t size, uint64_t offset)
 {
 	size_t skip = offset < HEADER_BYTES ? HEADER_BYTES - offset : 0;

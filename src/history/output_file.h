@@ -16,13 +16,13 @@
 struct out {
 	char *path, *dir, *temp;  /* temp: temporary name to remove; NULL: none */
 	int fd, dir_fd;
-	uint8_t *buf;            /* buffer of the file, starting at offset `base` */
+	uint8_t *buf;            /* the file's buffer, starting at offset `base` */
 	size_t cap, len;
 	uint64_t base;           /* file offset of the buffer, a multiple of the block size */
 	uint64_t write_started;  /* offset up to which writing to the disk was started */
 	unsigned block;           /* block size in bytes, a power of two */
 	struct crc32c crc;
-	uint32_t *sum;           /* checksums of the finished blocks */
+	uint32_t *sum;           /* the finished blocks' checksums */
 	size_t sums, sums_cap;
 };
 
@@ -56,7 +56,7 @@ int out_publish(struct out *o, struct error *err);
 /* Sets *err for a failed write, with errno and a remedy. Returns -1. */
 int out_cannot_write(const struct out *o, struct error *err);
 
-/* Opens an unnamed scratch file in the directory of the output file. Returns its descriptor; -1 with *err. */
+/* Opens an unnamed scratch file in the output file's directory. Returns its descriptor; -1 with *err. */
 int out_scratch(const struct out *o, struct error *err);
 /* Writes all bytes at the file's position, or at `offset` if it is not negative, with SIGXFSZ blocked. Returns 0, or -1
  * with errno. */

@@ -22,7 +22,7 @@
 struct paged {
 	struct page_pool *pager;
 	struct paged_page {
-		uintptr_t data;          /* address of the page, | 1 if it is unchanged; PAGE_ABSENT: not in memory */
+		uintptr_t data;          /* the page's address, | 1 if it is unchanged; PAGE_ABSENT: not in memory */
 		uint64_t file_page;  /* page number in the file + 1; 0: not in the file */
 	} *page;
 	size_t pages, cap;
@@ -31,12 +31,12 @@ struct paged {
 struct page_pool {
 	const struct out *out;   /* output file: the scratch file is created in its directory when needed */
 	int fd;                  /* scratch file; -1: not created yet */
-	uint64_t file_pages;     /* number of pages in the scratch file */
+	uint64_t file_pages;     /* pages in the scratch file */
 	struct resident_page {
 		struct paged *table;
 		size_t page;
 	} * resident;            /* pages in memory */
-	size_t n_resident, limit, hand;  /* hand: index of the oldest page, once all slots are used */
+	size_t n_resident, limit, hand;  /* hand: the oldest page's index, once all slots are used */
 	bool *failed;
 	struct error *failure;
 };

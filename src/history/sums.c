@@ -5,7 +5,7 @@
  * share their edges, and the chunks of the next edges are prefetched while one is decoded. */
 #include "history/file.h"
 
-#define PREFETCH_CELLS 8    /* number of cells prefetched in advance */
+#define PREFETCH_CELLS 8    /* cells prefetched in advance */
 #define GROUP 8  /* durations decoded at a time; their codes (at most 5 bits each) fit into one word */
 #define NO_STATE HISTORY_STATES
 
@@ -22,8 +22,8 @@ struct tally {
 	int64_t at;              /* start of interval i */
 	uint64_t part[32];       /* time per code between the row's time and `at`; modulo 2^64, because it may be negative */
 	uint64_t less[GROUP];    /* durations - 1 */
-	unsigned codes;          /* number of codes that the chunk's width can express */
-	uint8_t state[32];          /* state of each code, or NO_STATE */
+	unsigned codes;          /* codes that the chunk's width can express */
+	uint8_t state[32];          /* each code's state, or NO_STATE */
 };
 
 static int tally_open(struct tally *y, const struct history *h, uint32_t attr, struct error *err)
@@ -112,7 +112,7 @@ static void tally_start_back(struct tally *y, int64_t t)
 		y->at = (int64_t)((uint64_t)t + remaining - sum);
 		return;
 	}
-	tally_start_front(y);  /* t is in the incomplete group at the start of the chunk */
+	tally_start_front(y);  /* t is in the incomplete group at the chunk's start */
 }
 
 /* Loads chunk k, and starts reading for time t from the closer end. */

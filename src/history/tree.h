@@ -20,12 +20,12 @@ struct node {
 	uint32_t parent, name;
 	uint32_t child, sibling;  /* the last declared child; the child of the same parent declared before this node; NONE:
 	                           * none */
-	uint32_t leaf;           /* index of the leaf; NONE: inner node */
+	uint32_t leaf;           /* the leaf's index; NONE: inner node */
 };
 
 struct hash {
 	struct paged slot;       /* table of struct hash_slot */
-	size_t cap, len;         /* number of slots, a power of two; number of used slots */
+	size_t cap, len;         /* slot count, a power of two; used slot count */
 };
 
 struct tree {
@@ -46,7 +46,7 @@ static inline struct node tree_node(struct tree *t, uint32_t id)
 	return *PAGED_READ(&t->node, struct node, id);
 }
 
-/* Returns the id of the string, its offset; NONE with *err if the table is full. */
+/* Returns the string's id, its offset; NONE with *err if the table is full. */
 uint32_t tree_string(struct tree *t, const char *s, struct error *err);
 /* Returns the node at an escaped path, and creates it if needed; NONE with *err if the path is malformed. */
 uint32_t tree_path(struct tree *t, const char *path, struct error *err);

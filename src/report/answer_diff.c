@@ -32,7 +32,7 @@ static void raw_row(struct report *out, const struct diff_row *r)
 		isnan(r->explains) ? VAL_NONE : VAL_REAL(r->explains), VAL_INT(r->found) });
 }
 
-/* Text row; whole: it does not depend on the row above. `by` refines the metric: the culprit of a loss, an exit reason, or
+/* Text row; whole: it does not depend on the row above. `by` refines the metric: a loss's culprit, an exit reason, or
  * a part of a latency. */
 static void text_row(struct report *out, const struct diff_row *r, const struct diff_row *above, bool whole)
 {

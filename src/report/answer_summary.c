@@ -70,7 +70,7 @@ static struct value value_name(const struct catalog *catalog, const struct summa
 	return row->target.kind == TARGET_THREAD ? VAL_TEXT(catalog_longest_name(catalog, row->target.index)) : VAL_NONE;
 }
 
-/* Returns the name of a row in the table of threads; in text with the number of threads of a group. */
+/* Returns the name of a row in the thread table; in text with the number of threads of a group. */
 static struct value value_name_in_table(const struct catalog *catalog, const struct summary_row *row, int format,
                                         char buf[ACTOR_TEXT])
 {
@@ -82,7 +82,7 @@ static struct value value_name_in_table(const struct catalog *catalog, const str
 	return VAL_SHOWN(buf);
 }
 
-/* Returns the TID of a thread, or of a group's process. */
+/* Returns a thread's TID, or of a group's process. */
 static struct value value_thread(const struct catalog *catalog, const struct summary_row *row)
 {
 	if (row->group)

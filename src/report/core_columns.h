@@ -1,5 +1,5 @@
 /* Columns of the time that a row shared its core, ran slowly or far from its memory (query.h, Shared cores). A table has
- * them only if the history contains the topology of the host, and only those that it allows. Private to report/. */
+ * them only if the history contains the host's topology, and only those that it allows. Private to report/. */
 #ifndef STEALSCOPE_REPORT_CORE_COLUMNS_H
 #define STEALSCOPE_REPORT_CORE_COLUMNS_H
 

@@ -22,11 +22,11 @@ struct row_page {
 	bool paged;          /* false: all rows are written, no hash is computed */
 };
 
-/* Starts a page; name: name of the answer. */
+/* Starts a page; name: the answer's name. */
 void page_begin(struct row_page *p, struct report_how how, const char *name);
 /* Counts a row. Returns true if the page contains it. */
 bool page_count_row(struct row_page *p, const struct report_shape *shape, const struct value *value);
-/* Ends a page. next: id of the following page; "": none. Returns -1 if there is no such page. */
+/* Ends a page. next: the following page's id; "": none. Returns -1 if there is no such page. */
 int page_end(struct row_page *p, char next[PAGE_TEXT], struct error *err);
 
 #endif

@@ -9,9 +9,9 @@
 #include "base/text.h"
 #include "report/report.h"
 
-#define WIDTH 80  /* columns of the output */
+#define WIDTH 80  /* the output's columns */
 
-/* Returns the length of a word; a number and its unit ("48.7 %", "12.0 ms") are one word. */
+/* Returns a word's length; a number and its unit ("48.7 %", "12.0 ms") are one word. */
 static size_t word_length(const char *text)
 {
 	size_t n = strcspn(text, " \n");

@@ -90,7 +90,7 @@ static void clock_lines(struct origin *o, struct json_object *doc, const char *m
 	manual_offset_line(o, doc, machine);
 }
 
-/* Returns the largest of the error bounds at the ends and in the middle of the segment, ns; NULL: unknown. */
+/* Returns the largest of the error bounds at the ends and in the segment's middle, ns; NULL: unknown. */
 static struct json_object *max_error_bound(struct json_object *row)
 {
 	static const char *const ends[] = { "error_start_ns", "error_mid_ns", "error_end_ns" };

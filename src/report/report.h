@@ -32,7 +32,7 @@ extern const char *const report_formats[];  /* their names; NULL-terminated */
  * begins with these rows. */
 struct report_how {
 	int format;          /* enum report_format */
-	unsigned limit;      /* json: rows of a page; 0: all */
+	unsigned limit;      /* json: a page's rows; 0: all */
 	const char *after;   /* json: `next` of the previous page; NULL: the first page */
 	struct report_table *table; /* text: receives the rows instead of the file; NULL: none. The caller releases it */
 };
@@ -132,7 +132,7 @@ struct value {
 
 struct report;
 
-/* Starts a table. origin: inputs of the answer; NULL: it has no history. Text starts with the notes. Shape and origin
+/* Starts a table. origin: the answer's inputs; NULL: it has no history. Text starts with the notes. Shape and origin
  * are borrowed until report_end(). */
 struct report *report_begin(FILE *out, struct report_how how, const struct report_shape *shape,
                             const struct origin *origin);
@@ -158,11 +158,11 @@ struct value value_tid(int32_t tid);
 /* Writes an execution flow; text as by flow_write_text(), but without a header. */
 int report_flow(FILE *out, struct report_how how, const struct catalog *catalog, const struct target *s,
                 const struct flow *f, const struct flow_text *options, const struct origin *o, struct error *err);
-/* target: victims of the matrix; NULL: all VMs. */
+/* target: the matrix's victims; NULL: all VMs. */
 int report_steal(FILE *out, struct report_how how, const struct catalog *catalog, const struct steal *s,
                  const struct target *target, const struct origin *o, struct error *err);
 /* Write gaps, each with its main culprit, or with all culprits (all_culprits); the distribution of their lengths, per
- * vCPU or thread; and a histogram by powers of two. target: owner of the gaps; NULL: all VMs. */
+ * vCPU or thread; and a histogram by powers of two. target: the gaps' owner; NULL: all VMs. */
 int report_gaps(FILE *out, struct report_how how, const struct catalog *catalog, const struct gap_list *list,
                 const struct target *target, bool all_culprits, struct origin *o, struct error *err);
 int report_gap_lengths(FILE *out, struct report_how how, const struct catalog *catalog, const struct gap_list *list,
@@ -221,7 +221,7 @@ int report_waits(FILE *out, struct report_how how, const struct catalog *catalog
 /* Writes the `top` longest lock waits (0: all) of a target (NULL: of all VMs); text ends with the sums of all. */
 int report_locks(FILE *out, struct report_how how, const struct catalog *catalog, const struct lock_list *l,
                  const struct target *target, size_t top, struct origin *o, struct error *err);
-/* Writes the intervals of a critical path, or (sums) their sums, the `top` longest (0: all). */
+/* Writes a critical path's intervals, or (sums) their sums, the `top` longest (0: all). */
 int report_path(FILE *out, struct report_how how, const struct catalog *catalog, const struct path *p, bool sums,
                 size_t top, struct origin *o, struct error *err);
 

@@ -124,7 +124,7 @@ static bool is_name(const struct column *c)
 	return c->type == COL_TEXT || c->type == COL_ACTOR;
 }
 
-/* Returns the width of the table. A COL_FIELDS column needs only FIELDS_MIN cells. */
+/* Returns the table's width. A COL_FIELDS column needs only FIELDS_MIN cells. */
 static int width_needed(const struct report_table *t)
 {
 	int total = -t->gap;

@@ -19,7 +19,7 @@ struct report_table {
 	} *field;                    /* row by row */
 	size_t rows, fields, fields_cap;
 	int *widest;                 /* cells of the widest text of each column, and of its heading */
-	int *width;                  /* report_table_fit(): cells of each column; TABLE_DROPPED: not shown */
+	int *width;                  /* report_table_fit(): each column's cells; TABLE_DROPPED: not shown */
 	int gap;                     /* report_table_fit(): cells between columns */
 	bool fields_cut;             /* report_table_cell(): a COL_FIELDS column was cut */
 	/* formats a time with the precision of step, ns; NULL: time_clock() */
@@ -35,7 +35,7 @@ void report_table_release(struct report_table *t);  /* frees all; keeps clock */
 /* Computes the layout for a screen of w columns; 0: no limit. */
 void report_table_fit(struct report_table *t, int w);
 bool report_table_shows(const struct report_table *t, size_t column);
-/* Returns the text of a field, or a heading; "" if it has none. */
+/* Returns a field's text, or a heading; "" if it has none. */
 const char *report_table_text(const struct report_table *t, size_t row, size_t column);
 /* Returns a field, cut to its column and padded if it is a number; the caller frees it. */
 char *report_table_cell(struct report_table *t, size_t row, size_t column);

@@ -1,4 +1,4 @@
-/* Writer of json: one object (share/schema/answers.json) with the inputs of the answer, the rows, and further members. */
+/* Writer of json: one object (share/schema/answers.json) with the answer's inputs, the rows, and further members. */
 #include "base/json_field.h"
 #include "base/text.h"
 #include "report/writer.h"
@@ -14,7 +14,7 @@ static struct json_object *text_json(const char *escaped)
 	return escaped ? json_object_new_string(escaped) : NULL;
 }
 
-/* Returns the name of the history file, or an array if there are several. */
+/* Returns the history file's name, or an array if there are several. */
 static struct json_object *history_json(const struct origin *o)
 {
 	struct field_buffer field = { .longer = NULL };

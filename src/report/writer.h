@@ -20,8 +20,8 @@ struct report {
 	FILE *out;
 	const struct report_writer *writer;
 	const struct report_shape *shape;
-	const struct origin *origin;  /* inputs of the answer; NULL: none */
-	struct row_page page;             /* json: selection of the rows */
+	const struct origin *origin;  /* the answer's inputs; NULL: none */
+	struct row_page page;             /* json: the rows' selection */
 	bool has_begun;
 	size_t rows;                  /* rows written until now */
 	bool rows_closed;                  /* json: the array of rows is closed */
