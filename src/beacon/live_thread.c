@@ -1,4 +1,4 @@
-/* Counters of the threads that mark requests, from the best source: the page of a publisher, or schedstat.
+/* Counters of the threads that mark requests, from the best source: a publisher's page, or schedstat.
  *
  * A thread that ends gives its place to another one. A read of the page is a copy between two equal sequence numbers; the
  * entry of a running thread changes only when the thread is scheduled out and in. */

@@ -18,7 +18,7 @@
 
 extern char **environ;
 
-#define COLUMNS 11  /* number of csv columns of `latency requests` */
+#define COLUMNS 11  /* csv columns of `latency requests` */
 
 /* request,machine,start,end,latency_ns,provider_low_ns,provider_high_ns,predicted_ns,ci_low_ns,ci_high_ns,culprit */
 static bool parse_row(char *line, srbn_t request, struct srbn_history_data *data)

@@ -23,7 +23,7 @@ extern "C" {
 
 #define SRBN_API __attribute__((visibility("default")))
 
-typedef uint64_t srbn_t;  /* id of a request, unique among a machine's processes; 0: none */
+typedef uint64_t srbn_t;  /* a request's id, unique among a machine's processes; 0: none */
 
 SRBN_API srbn_t srbn_start(void);
 SRBN_API void srbn_yield(srbn_t request);
@@ -55,7 +55,7 @@ enum srbn_source {
 #define SRBN_WAITS_MIXED 4u        /* waits for own threads are not distinguished: they are in stolen_high_ns */
 #define SRBN_PARTIAL 8u            /* the source lacks a part of the request: unknown_ns, in stolen_high_ns */
 #define SRBN_MODEL_LACKS_INPUT 16u /* no prediction: the source does not show an input of the model */
-#define SRBN_MODEL_OUTSIDE 32u     /* the prediction is unreliable: an input is outside of the trained range */
+#define SRBN_MODEL_OUTSIDE 32u     /* the prediction is unreliable: an input is outside the trained range */
 
 struct srbn_data {
 	int64_t latency_ns;        /* end - start */

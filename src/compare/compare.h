@@ -15,7 +15,7 @@
 #include "base/notes.h"
 #include "query/query.h"
 
-#define DIFF_SLICES 64          /* number of equal slices of a window */
+#define DIFF_SLICES 64          /* equal slices of a window */
 #define DIFF_BLOCK 4            /* slices per block of the bootstrap: this length's correlations are preserved */
 #define DIFF_LEVEL 0.99         /* default confidence level */
 #define DIFF_WINDOW_MIN 6400000   /* minimum window, ns */
@@ -57,7 +57,7 @@ struct diff_row {
 	                          * the total */
 	uint8_t kind;            /* enum diff_kind */
 	uint8_t quantity;        /* enum diff_quantity */
-	double before, after;    /* values of the two sides, in the quantity's unit */
+	double before, after;    /* the two sides' values, in the quantity's unit */
 	double change;           /* after - before */
 	double low, high;        /* confidence interval of the change */
 	double explains;         /* share of the total's change; NAN: the row is a total, or the total did not change
@@ -70,7 +70,7 @@ struct diff_row {
 struct diff {
 	struct diff_row *row;    /* findings first; see diff.c for the order */
 	size_t rows, found;      /* rows: all comparisons; found: findings among them */
-	size_t totals;           /* number of totals tested; they share the confidence level */
+	size_t totals;           /* totals tested; they share the confidence level */
 	size_t targets;
 	double level;
 	void *texts;             /* memory of the rows' names; private */
@@ -120,7 +120,7 @@ bool diff_assertion_holds(const struct diff_assertion *a, const struct diff *d, 
 
 /* ---- What if: the recorded demand, replayed on a host where something is different ------------------------------- */
 
-#define WHATIF_CPUS 63       /* maximum number of CPUs of a replayed host */
+#define WHATIF_CPUS 63       /* most CPUs of a replayed host */
 
 struct whatif_change {
 	enum { WHATIF_WITHOUT, WHATIF_PIN, WHATIF_FREE, WHATIF_ADD_CPU, WHATIF_WEIGHT, WHATIF_NO_QUOTA } kind;
@@ -160,7 +160,7 @@ struct whatif {
 	double target_error;     /* error that decides whether the replay is usable: quota_error if a change lifts a quota,
 	                          * otherwise error */
 	int64_t slice, credit;   /* calibrated parameters of the scheduler model, ns */
-	size_t grouped;          /* number of threads with known cgroup weights */
+	size_t grouped;          /* threads with known cgroup weights */
 	bool weights_uncertain;  /* relative weights of threads that compete may differ from their nice levels */
 };
 

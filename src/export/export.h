@@ -18,7 +18,7 @@
 /* Requests for a target of spans, with their culprits. */
 struct export_spans {
 	const struct requests *requests;
-	const struct spans *spans;          /* read whole; NULL: requests of the recording */
+	const struct spans *spans;          /* read whole; NULL: the recording's requests */
 	const struct span_clocks *clocks;
 };
 
@@ -31,7 +31,7 @@ struct export_options {
 
 /* A table that was written. */
 struct export_table {
-	const char *name, *description;  /* name of the table, and what a row means */
+	const char *name, *description;  /* the table's name, and what a row means */
 	uint64_t rows;
 };
 struct export_result {
@@ -75,7 +75,7 @@ struct export_live {
 	size_t steals;
 };
 
-/* Checks that a target exists in this build and accepts the rows of the monitor. */
+/* Checks that a target exists in this build and accepts the monitor's rows. */
 int export_live_check(const char *target, struct error *err);
 /* Writes the rows as one run: in one transaction, or as one file for each table. The run's id is a hash of host and
  * times, so that writing the same rows again changes nothing. */
@@ -94,7 +94,7 @@ struct export_target export_target(size_t i);
 
 /* ---- Predefined queries over all runs in a database ------------------------------------------------------------ */
 
-#define FLEET_COLUMNS 16  /* maximum number of columns of an answer */
+#define FLEET_COLUMNS 16  /* most columns of an answer */
 struct fleet_column { char *name, *type; };  /* type: text, int, duration (ns), date (ns since the epoch), share */
 struct fleet_question {
 	const char *name;     /* "victims" */

@@ -10,7 +10,7 @@
 
 #define FILL_TEXT CELL_TEXT_MAX  /* bytes of an escaped text */
 
-/* Cache of escaped texts; the key is the address of the raw text, which does not change while a table is filled. An
+/* Cache of escaped texts; the key is the raw text's address, which does not change while a table is filled. An
  * entry may be replaced by the next text of its bank, so the texts of one row use different banks. */
 enum bank { BANK_VICTIM, BANK_CULPRIT, BANK_STATE, BANK_MACHINE, BANK_KIND, BANKS };
 #define BANK_TEXTS 64
@@ -25,7 +25,7 @@ struct filler {
 	const struct sink_ops *ops;
 	struct sink *sink;
 	struct escaped (*escaped)[BANK_TEXTS];  /* [BANKS]: cache */
-	uint64_t rows;                /* number of rows of the current table */
+	uint64_t rows;                /* rows of the current table */
 	struct progress progress;
 	struct error *err;
 };

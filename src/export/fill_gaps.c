@@ -8,7 +8,7 @@
 #include "base/number.h"
 #include "export/fill.h"
 
-#define LINEAR_MAX 16     /* number of actors up to which a linear search is used */
+#define LINEAR_MAX 16     /* actors up to which a linear search is used */
 
 /* Sums of lost time by actor, in order of first appearance. */
 struct actor_sums {

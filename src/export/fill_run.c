@@ -66,7 +66,7 @@ int fill_losses(struct filler *f)
 	return 0;
 }
 
-/* Returns the rank of a clock quality, 0: best. */
+/* Returns a clock quality's rank, 0: best. */
 static size_t quality_rank(const char *quality)
 {
 	static const char *const order[] = { "ACCURATE", "APPROXIMATE", "INCOMPLETE", "ABSENT" };

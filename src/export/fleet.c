@@ -105,7 +105,7 @@ static const struct fleet_database *find_database(const char *url)
 	return NULL;
 }
 
-/* An answer's state: begin() is called at the first row, or at the end of an empty answer, so not after an early error. */
+/* An answer's state: begin() is called at the first row, or at an empty answer's end, so not after an early error. */
 struct fleet_answer {
 	const struct fleet_question *q;
 	void (*begin)(void *arg, const struct fleet_question *q);

@@ -33,7 +33,7 @@ struct otlp {
 	void *arg;
 	struct json_object *message, *entry;  /* message; its last ResourceSpans (borrowed), NULL: none */
 	uint64_t source;         /* of the entry: any number that differs between sources */
-	size_t batch;            /* number of spans of the message */
+	size_t batch;            /* spans of the message */
 	uint64_t written, gaps;
 	struct error *err;
 };
@@ -42,7 +42,7 @@ struct otlp {
 struct work {
 	const struct request *r; /* NULL: none */
 	const struct span *s;
-	int thread;              /* index of the server thread; -1: unknown */
+	int thread;              /* the server thread's index; -1: unknown */
 	struct json_object *o;   /* the span, borrowed */
 };
 
@@ -105,7 +105,7 @@ static void drop_own_attributes(struct json_object *list)
 			json_object_array_del_idx(list, i, 1);
 }
 
-/* Adds the results of the request. */
+/* Adds the request's results. */
 static int add_results(struct otlp *w, const struct work *k)
 {
 	struct json_object *list = json_put_array(k->o, "attributes");
@@ -163,7 +163,7 @@ static int add_gap(struct otlp *w, const struct work *k, const struct gap *gap, 
 	return 0;
 }
 
-/* Adds the gaps of the server thread, cut to the request. */
+/* Adds the server thread's gaps, cut to the request. */
 static int add_gaps(struct otlp *w, const struct work *k)
 {
 	const struct target target = { TARGET_THREAD, (uint32_t)k->thread };

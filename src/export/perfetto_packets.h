@@ -31,7 +31,7 @@ struct track {
 
 /* An argument of a slice. */
 struct slice_arg { const char *key; const struct table_cell *cell; enum field_type type; };
-#define SLICE_ARGS 6  /* maximum number of arguments of a slice */
+#define SLICE_ARGS 6  /* most arguments of a slice */
 
 /* Each writes one packet; ts and dur in ns, ts since the epoch. */
 void packet_machine(FILE *f, uint32_t machine, const char *name);

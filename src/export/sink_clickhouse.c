@@ -23,14 +23,14 @@
 #include "export/sink.h"
 
 #define BUFFER (1 << 20)
-#define WAITS_MAX 12000  /* maximum number of waits of 50 ms for a lock or a deletion */
+#define WAITS_MAX 12000  /* most waits of 50 ms for a lock or a deletion */
 #define LOCK_MAX 60      /* s after which a lock is stale */
 #define UNSEEN_MAX 20    /* waits without a visible lock after which the refusal has another reason */
 
 struct sink {
 	struct clickhouse server;
 	struct sink_run run;
-	uint64_t load;                 /* random number in the names of the temporary tables: load_NUMBER_TABLE */
+	uint64_t load;                 /* random number in the temporary tables' names: load_NUMBER_TABLE */
 	const struct export_shape *table;
 	uint32_t filled;               /* TABLE_BIT() of tables with a temporary table */
 	size_t used;
@@ -261,7 +261,7 @@ static int wait_deleted(struct sink *s, const struct export_shape *t, struct err
 	                                    "delete the old rows of the run within 10 minutes", t->name);
 }
 
-/* Replaces the run's rows in a permanent table by the rows of the temporary table. */
+/* Replaces the run's rows in a permanent table by the temporary table's rows. */
 static int replace_rows(struct sink *s, const struct export_shape *t, struct error *err)
 {
 	char digest[64], stored_digest[64], *load = mem_printf("load_%016" PRIx64 "_%s", s->load, t->name);
@@ -286,7 +286,7 @@ static int unlock_run(struct sink *s, struct error *err)
  * removed. */
 static int lock_run(struct sink *s, struct error *err)
 {
-	int unseen = 0;  /* number of consecutive refusals without a visible lock table */
+	int unseen = 0;  /* consecutive refusals without a visible lock table */
 	for (int i = 0; i < WAITS_MAX; i++) {
 		if (run_sql(s, NULL, 0, err, "CREATE TABLE load_%016" PRIx64 "_lock (x UInt8) ENGINE = Memory",
 		            (uint64_t)s->run.id) == 0)

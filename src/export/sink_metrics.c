@@ -25,7 +25,7 @@ struct steal_pair { uint32_t victim, culprit; int64_t ns; };
 struct sink {
 	struct save save;
 	const struct export_shape *table;
-	struct strtab names;          /* machines and kinds of culprits */
+	struct strtab names;          /* machines and culprit kinds */
 	struct map pair_by_names;     /* victim << 32 | culprit (name ids) -> index in `pair` */
 	struct steal_pair *pair;
 	size_t pairs, pair_cap;

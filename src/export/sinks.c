@@ -1,4 +1,4 @@
-/* Lists the kinds of targets, and recognizes their output files, which an export may replace. */
+/* Lists the target kinds, and recognizes their output files, which an export may replace. */
 #include "export/otlp.h"
 
 #include <string.h>

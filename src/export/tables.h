@@ -76,8 +76,8 @@ enum field_type {
 	X(RUNNING_DUR, "dur", INT, 0) \
 	X(RUNNING_TID, "tid", INT, 0)                /* 0: idle */
 
-/* of_machine: 1: the row is a part of the machine's lost time (vCPUs of a VM, threads of the host and of containers); 0:
- * threads of a VM, which must not be added, since they lose the time that their vCPU lost, and time to each other. */
+/* of_machine: 1: the row is a part of the machine's lost time (a VM's vCPUs, threads of the host and of containers); 0:
+ * a VM's threads, which must not be added, since they lose the time that their vCPU lost, and time to each other. */
 #define GAP_FIELDS(X) \
 	X(GAP_RUN, "run_id", INT, 0) \
 	X(GAP_MACHINE, "machine", TEXT, 0) \
@@ -229,7 +229,7 @@ enum field_type {
 	X(RUN_QUALITY, "clock_quality", TEXT, 1)     /* worst quality of all clocks; null: only one machine is traced */ \
 	X(RUN_BAND, "band_ns", INT, 1)               /* largest error bound; null: one is unknown, or no guest is traced */ \
 	X(RUN_LOST, "lost_events", INT, 0) \
-	X(RUN_WARNINGS, "warnings", INT, 0)          /* number of warnings about the traces */
+	X(RUN_WARNINGS, "warnings", INT, 0)          /* warnings about the traces */
 
 /* Rows of `stealscope monitor`; run_id is the transaction's id. */
 #define LIVE_STATE_FIELDS(X) \

@@ -8,7 +8,7 @@
  *
  * "Lost" is defined as in query/query.h, struct gap. Loss while the server slept delayed no request and is part of
  * neither bound (the paper's Fig. 2 includes it). In a container or for a plain host thread, loss means: runnable while
- * its pCPU runs, or idles for, an actor outside of the container (for a plain process: outside of the process).
+ * its pCPU runs, or idles for, an actor outside the container (for a plain process: outside the process).
  *
  * The request's window is cut into parts with constant request state, thread, thread status and CPU; in each part
  * the vCPU's states are read. Cost: O(p log n + k) for p parts and k states. */
@@ -30,7 +30,7 @@ struct attribution {
 	int64_t known_from;      /* time since which the request's state is known without interruption, ns */
 	uint32_t thread;         /* server thread, index into catalog */
 	int status;              /* the thread's status, enum thread_state; -1: null */
-	int container;           /* the thread's container, index of a machine: loss to its threads is not the provider's;
+	int container;           /* the thread's container, a machine's index: loss to its threads is not the provider's;
 	                          * -1: none */
 	request_part_fn *on_part;  /* called for each part of the window; NULL: none */
 	void *arg;
@@ -185,7 +185,7 @@ static int vcpu_state_of(const struct attribution *p, const struct interval *iv)
 	return iv->value < 0 || iv->value >= HISTORY_STATES ? VCPU_UNKNOWN : p->catalog->vcpu_state[iv->value];
 }
 
-/* As add_wakeup_wait(), by the guest's steal clock: the idle vCPU was taken until the interrupt of the wakeup. The
+/* As add_wakeup_wait(), by the guest's steal clock: the idle vCPU was taken until the wakeup's interrupt. The
  * handler of the interrupt executed for up to HANDLER_MAX. */
 static int add_stolen_wakeup(struct attribution *p, const struct catalog_cpu *cpu, int64_t t0, int64_t t1)
 {

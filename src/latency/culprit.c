@@ -12,7 +12,7 @@ int request_container(const struct catalog *catalog, uint32_t machine, int32_t t
 	return -1;
 }
 
-/* Returns true if the entry is an actor outside of the server's VM, container or process that kept the CPU from the
+/* Returns true if the entry is an actor outside the server's VM, container or process that kept the CPU from the
  * thread. */
 static bool is_other_actor(const struct catalog *catalog, const struct flow_entry *e, uint32_t machine, int container)
 {

@@ -13,7 +13,7 @@
 
 #define DEFAULT_ROWS 256
 #define DEFAULT_STEPS 60
-#define BATCH 32               /* number of predictions that share one pass over the inverse */
+#define BATCH 32               /* predictions that share one pass over the inverse */
 
 struct gp *gp_new(size_t d, size_t m)
 {

@@ -18,7 +18,7 @@
 #include "base/mem.h"
 #include "base/dlopen_library.h"
 
-#define NOISE_FLOOR 1e-3  /* minimum of the noise, relative to the target's standard deviation */
+#define NOISE_FLOOR 1e-3  /* the noise's minimum, relative to the target's standard deviation */
 #define PARAMETER_LIMIT 6.0
 #define PARAMETERS (GP_FEATURES + 3)
 #define UNLIKELY 1e12
@@ -160,7 +160,7 @@ static double evaluate_likelihood(unsigned n, const double *p, double *slope, vo
 	return value;
 }
 
-/* Runs one optimization from (length, noise). f->best is the best point, whatever the result of the optimizer. */
+/* Runs one optimization from (length, noise). f->best is the best point, whatever the optimizer's result. */
 static void maximize_likelihood(struct fit *f, double length, double noise, unsigned steps)
 {
 	const unsigned d = (unsigned)f->g->d, n = d + 3;

@@ -19,8 +19,8 @@
 /* ---- Gaussian process regression (gp.c, gp_fit.c, gp_file.c) ------------------------------------------------ */
 
 struct gp_options {
-	unsigned rows;           /* number of rows of the training subset, 0: 256; the cost is cubic */
-	unsigned steps;          /* number of steps of the optimizer, 0: 60 */
+	unsigned rows;           /* rows of the training subset, 0: 256; the cost is cubic */
+	unsigned steps;          /* steps of the optimizer, 0: 60 */
 };
 
 /* Learns y from x (n rows of d inputs). The result depends neither on the order of the rows nor on random numbers.
@@ -36,7 +36,7 @@ int gp_predict(const struct gp *g, const double *x, size_t n, struct gp_predicti
 size_t gp_inputs(const struct gp *g);
 const char *gp_input(const struct gp *g, size_t i);                   /* name as it was passed: escape it before printing */
 void gp_range(const struct gp *g, size_t i, double *min, double *max); /* range of input i in the training rows */
-size_t gp_rows(const struct gp *g);                                   /* number of rows of the training subset */
+size_t gp_rows(const struct gp *g);                                   /* rows of the training subset */
 
 /* Writes a model to a text file, atomically. */
 int gp_save(const struct gp *g, const char *path, struct error *err);
@@ -75,7 +75,7 @@ int table_read(struct table *t, const char *path, struct error *err);
 void table_release(struct table *t);
 /* Fails, naming the line, if a field of the column is not a number within [low, high]. */
 int table_check(const struct table *t, int column, double low, double high, const char *path, struct error *err);
-int table_find(const struct table *t, const char *column);  /* index of the column; -1: none */
+int table_find(const struct table *t, const char *column);  /* the column's index; -1: none */
 /* Keeps the rows for which keeps_row() returns true. Returns the dropped row count. */
 size_t table_filter(struct table *t, bool (*keeps_row)(const struct table *t, const double *row));
 /* The rule by which Soroban's authors dropped rows: wall time larger than latency, or a counter that wrapped around.
@@ -135,8 +135,8 @@ struct request {
 struct requests {
 	struct request *row;
 	size_t len, cap;
-	size_t cut;              /* skipped request count: they begin or end outside of the recording */
-	size_t dropped;          /* number of skipped requests of probes without an end */
+	size_t cut;              /* skipped request count: they begin or end outside the recording */
+	size_t dropped;          /* skipped requests of probes without an end */
 };
 
 struct requests_options {
@@ -167,7 +167,7 @@ size_t requests_inputs(const struct requests *const *run, size_t runs, const cha
  * others. *missing: an input that no request has; NULL: none. */
 double *requests_matrix(const struct requests *r, const char *const *name, size_t d, const char **missing);
 
-/* Fills `predicted` of every request, limited to [0, latency]. Adds a note with the number of requests outside of the
+/* Fills `predicted` of every request, limited to [0, latency]. Adds a note with the number of requests outside the
  * model's range. Fails if the model has inputs that the requests of a history lack. */
 int requests_predict(struct requests *r, const struct gp *g, struct notes *notes, struct error *err);
 
@@ -182,7 +182,7 @@ extern const char *const span_host_key[SPAN_HOST_KEYS];  /* attributes that may 
 /* The process that reported spans, by its resource's attributes. */
 struct span_source {
 	char *service;           /* NULL: not given */
-	char *host[SPAN_HOST_KEYS];  /* value of each span_host_key; NULL: not given */
+	char *host[SPAN_HOST_KEYS];  /* each span_host_key's value; NULL: not given */
 	int32_t pid;             /* process.pid; -1: not given */
 	bool in_container;       /* pid may be a number of the container's own */
 	char **attribute;        /* "KEY=VALUE" of its texts, for span_clocks.machine_of */
@@ -281,7 +281,7 @@ struct traces {
 	size_t len, cap;
 	struct trace_step *step;
 	size_t steps, steps_cap;
-	size_t asynchronous;     /* number of spans for which nothing waited: off the path */
+	size_t asynchronous;     /* spans for which nothing waited: off the path */
 };
 
 /* Finds each trace's critical path, from its first span: the span that ends last among the children is on the path,

@@ -21,7 +21,7 @@
 #define DEPTH_MAX 32             /* a document's nested values */
 #define ATTRIBUTES_MAX 64        /* attributes of a source that are stored */
 #define ATTRIBUTE_MAX 256        /* length of their keys and values, bytes */
-#define LAST_SOURCES 16          /* number of sources that a new one is compared with */
+#define LAST_SOURCES 16          /* sources that a new one is compared with */
 
 const char *const span_host_key[SPAN_HOST_KEYS] = { "host.name", "service.instance.id", "host.id", "k8s.node.name",
                                                     "net.host.name", "hostname" };

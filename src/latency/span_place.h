@@ -6,7 +6,7 @@
 
 #define NO_MACHINE (-1)
 
-/* A span's server: a thread, the threads of a process, or a machine. */
+/* A span's server: a thread, a process's threads, or a machine. */
 struct span_place {
 	uint32_t machine;
 	uint32_t *thread;        /* indices into the catalog */

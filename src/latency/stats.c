@@ -72,7 +72,7 @@ void stats_shift(const double *latency, size_t n, const double *baseline, size_t
 		double p = (double)twice / (double)(2 * n * baselines);
 		double at = stats_quantile(base, baselines, p);
 		if (baselines == n) {
-			/* Equal numbers of rows: the middle of the tied ranks, without rounding. */
+			/* Equal numbers of rows: the tied ranks' middle, without rounding. */
 			size_t lo = (below + upto - 1) / 2, hi = (below + upto) / 2;
 			at = base[lo] == base[hi] ? base[lo] : 0.5 * (base[lo] + base[hi]);
 		}

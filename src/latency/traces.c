@@ -23,7 +23,7 @@
 
 /* A span of the recording, in the order of trace, then start. */
 struct span_node {
-	size_t span, parent;     /* parent: index of a node; NONE: the span is a first one */
+	size_t span, parent;     /* parent: a node's index; NONE: the span is a first one */
 	size_t child, children;  /* its children are order[child .. child + children - 1], sorted by end */
 	size_t trace;            /* number of the trace */
 	int32_t machine;
@@ -42,7 +42,7 @@ struct path_search {
 	struct span_place place;
 	struct span_node *node;
 	size_t nodes;
-	size_t *of_span;         /* node of each span, or NONE */
+	size_t *of_span;         /* each span's node, or NONE */
 	size_t *order;           /* nodes: the children of a node together; at the end the first spans, by trace */
 	size_t first, firsts;    /* first spans of the current trace: order[first .. first + firsts - 1] */
 	struct span_interval *stack; /* the earliest part is on top */

@@ -57,7 +57,7 @@ void training_add_requests(struct training *t, const struct requests *run, const
 
 #define FOLDS 6    /* maximum number of trainings for cross-validation */
 #define FOLD_ROWS 128  /* rows of each training: the deviation between runs shows in a rough model, too */
-#define VALIDATED_ROWS_MIN 30  /* minimum number of predicted rows within the trained range */
+#define VALIDATED_ROWS_MIN 30  /* fewest predicted rows within the trained range */
 
 /* Copies the rows of the runs in this fold (in) or in the other folds (!in). Returns their number. */
 static size_t copy_fold_rows(const struct training *t, unsigned folds, unsigned fold, bool in, double *x, double *y)

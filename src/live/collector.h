@@ -56,7 +56,7 @@ struct live_constants {
 	u32 steal;     /* 1: the steal clock of KVM is read */
 	u32 siblings;  /* 1: a core has two CPUs */
 	long long steal_distance;  /* from the run queue of a CPU to its steal clock. Both are per-CPU variables, and few
-	                            * kernels let BPF programs resolve the address of the latter */
+	                            * kernels let BPF programs resolve the latter's address */
 };
 
 struct live_entry {
@@ -106,7 +106,7 @@ struct live_victim {
 	u64 stolen_run, stolen_wait;  /* gained by the steal clock while it ran, and while it waited */
 	u64 stolen_wake;  /* gained by the steal clock of the idle CPU that then woke it */
 	u32 tgid, space;  /* a task is its own if it has this space; if this is 0: this tgid */
-	u32 client, entry;  /* place of its published counters: client 1 ..., entry of the page; client 0: none */
+	u32 client, entry;  /* place of its published counters: client 1 ..., the page's entry; client 0: none */
 	u32 listed, unused;  /* listed: it is a victim of `top`, and a culprit of its own */
 };
 

@@ -128,7 +128,7 @@ The owner calls publisher_run() when publisher_events() is readable, but not bef
 times a second. */
 
 struct publisher;
-/* Returns true if this machine is a VM with a steal clock to publish (steal_clock of the request). */
+/* Returns true if this machine is a VM with a steal clock to publish (the request's steal_clock). */
 bool live_has_steal_clock(void);
 /* Listens at a socket. Returns NULL with *err: without BPF nothing can be published. */
 struct publisher *publisher_open(struct live *l, const char *path, struct error *err);

@@ -15,7 +15,7 @@
 struct machine_entry { u64 from, to; u32 culprit /* key of machine_task */, unused; };
 
 struct machine_cpu {
-	u64 head;                  /* number of entries ever appended */
+	u64 head;                  /* entries ever appended */
 	struct machine_entry log[MACHINE_LOG];
 };
 
@@ -23,7 +23,7 @@ struct machine_cpu {
 struct machine_control {
 	u32 epoch;                 /* its lowest bit: which maps are in use */
 	u32 lists;                 /* 1: list_tasks() prints the tasks; 0: it accounts the waits that go on */
-	u32 keys;                  /* number of threads in the map of keys */
+	u32 keys;                  /* threads in the map of keys */
 	u32 root;                  /* PID of the command of `run`, whose descendants are marked; 0: none */
 };
 

@@ -63,12 +63,12 @@ struct allowance {
 
 struct publisher_client {
 	int fd;                   /* connection; -1: unused */
-	int process;              /* descriptor of the process */
+	int process;              /* the process's descriptor */
 	struct ucred owner;
 	u32 space;                /* PID namespace, if it is another one than ours; 0: it is ours */
 	unsigned failures, threads;
 	bool has_page;
-	int slot[PUBLISHED_ENTRIES];  /* victim of each entry; -1: unused */
+	int slot[PUBLISHED_ENTRIES];  /* each entry's victim; -1: unused */
 	u32 tid[PUBLISHED_ENTRIES];   /* as the process sees it */
 };
 
@@ -102,7 +102,7 @@ static u32 read_space(int32_t pid)
 	return sscanf(text, "pid:[%u]", &inode) == 1 ? inode : 0;
 }
 
-/* Reads the status of a thread: its TID in the innermost namespace, and its effective user ID. */
+/* Reads a thread's status: its TID in the innermost namespace, and its effective user ID. */
 static bool read_status(int32_t pid, u32 tid, u32 *inner, u32 *uid)
 {
 	char text[8192];
@@ -169,7 +169,7 @@ static void allowance_grow(struct allowance *a, int64_t max, int64_t rate, int64
 	a->at = now;
 }
 
-/* Returns the allowance of a user, in the place of the user who has most left if he is new. */
+/* Returns a user's allowance, in the place of the user who has most left if he is new. */
 static struct allowance *allowance_of(struct publisher *p, u32 uid, int64_t now)
 {
 	struct allowance *most = &p->user[0];
@@ -197,7 +197,7 @@ static bool may_read(struct publisher *p, u32 uid, int64_t reads)
 	return own->left > 0 && p->all.left > 0;
 }
 
-/* Returns the number of threads that a user publishes. */
+/* Counts the threads that a user publishes. */
 static unsigned threads_of_user(const struct publisher *p, u32 uid)
 {
 	unsigned n = 0;

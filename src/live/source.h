@@ -32,7 +32,7 @@ struct live_cpu *bpf_source_cpu(struct bpf_source *b, unsigned cpu);
  * written, not even by this process; the caller closes it. -1: errno. */
 int bpf_source_page(struct bpf_source *b, u32 client);
 void bpf_source_page_close(struct bpf_source *b, u32 client);
-/* Writes into a page; argument: enum page_action, client, entry, arguments of the action. */
+/* Writes into a page; argument: enum page_action, client, entry, the action's arguments. */
 void bpf_source_write_page(struct bpf_source *b, const u64 argument[8]);
 /* Publishes the counters of a victim in an entry of a client's page, or no longer (client -1). Its own work is that of the
  * process tgid; of a PID namespace if space is not 0. */

@@ -21,7 +21,7 @@ struct forecast {
 	uint64_t bytes;      /* expected size of the recording, bytes; 0: duration unknown */
 };
 
-/* Computes a forecast from bytes[cpus], the bytes that each CPU recorded in `probe` ns. duration: length of the recording,
+/* Computes a forecast from bytes[cpus], the bytes that each CPU recorded in `probe` ns. duration: the recording's length,
  * ns (0: unknown); in overwrite mode: the time that the buffers shall hold. available: free memory, bytes (0: unknown); the
  * buffers use at most a quarter of it. */
 struct forecast forecast_make(const uint64_t *bytes, unsigned cpus, int64_t probe, int64_t duration, bool overwrite,

@@ -66,7 +66,7 @@ static void add_group(struct cgroups *c, const char *root, const char *path)
 	g->has_stat = cgroup_stat_read(&c->tree, root, path, &g->stat);
 }
 
-/* Adds the group of a thread and the group's ancestors, since each may have a quota. Returns the path of the group, which
+/* Adds the group of a thread and the group's ancestors, since each may have a quota. Returns the group's path, which
  * the caller frees; NULL: no group. */
 static char *add_groups(struct cgroups *c, const char *root, int32_t pid, int32_t tid)
 {

@@ -59,7 +59,7 @@ char *cgroup_tree_path(const struct cgroup_tree *t, const char *root, int32_t pi
 			path = mem_printf("%.*s", (int)strcspn(list + length + 2, "\n"), list + length + 2);
 	}
 	free(text);
-	if (path && (*path != '/' || strstr(path, "/../"))) {  /* a group outside of this cgroup namespace */
+	if (path && (*path != '/' || strstr(path, "/../"))) {  /* a group outside this cgroup namespace */
 		free(path);
 		path = NULL;
 	}

@@ -27,7 +27,7 @@ char *cgroup_tree_path(const struct cgroup_tree *t, const char *root, int32_t pi
 struct cgroup_quota { int64_t quota, period; /* ns; quota 0: no limit */ };
 struct cgroup_quota cgroup_quota_read(const struct cgroup_tree *t, const char *root, const char *path);
 /* Contents of cpu.stat. */
-struct cgroup_stat { int64_t periods, throttled /* number of periods */, throttled_ns /* summed over CPUs */; };
+struct cgroup_stat { int64_t periods, throttled /* period count */, throttled_ns /* summed over CPUs */; };
 void cgroup_stat_parse(const char *text, struct cgroup_stat *out);  /* text NULL: no counters */
 bool cgroup_stat_read(const struct cgroup_tree *t, const char *root, const char *path, struct cgroup_stat *out);
 

@@ -12,7 +12,7 @@
 #define ID_SHOWN 12
 #define NAME_SHOWN 200
 
-/* Returns the number of hex digits at the start. */
+/* Counts the hex digits at the start. */
 static size_t hex_digits(const char *text)
 {
 	return strspn(text, "0123456789abcdef");
@@ -58,7 +58,7 @@ static struct json_object *member_object(struct json_object *o, const char *key)
 	return o && json_object_object_get_ex(o, key, &member) && json_object_is_type(member, json_type_object) ? member : NULL;
 }
 
-/* Files with the description of a container, '*' stands for its id. */
+/* Files with a container's description, '*' stands for its id. */
 static char *name_by_oci_config(const char *root, const char *id)
 {
 	static const char *const file[] = {

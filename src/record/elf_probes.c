@@ -8,7 +8,7 @@
 
 #include "base/mem.h"
 
-#define PLACES_MAX 1000000   /* maximum number of functions and sites */
+#define PLACES_MAX 1000000   /* most functions and sites */
 #define WANTED_MAX 10000     /* the same with a filter */
 #define SEGMENTS_MAX 64      /* maximum loaded segment count */
 #define TEXT_LEN 1024        /* maximum length of a name or of the arguments */

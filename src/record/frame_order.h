@@ -20,7 +20,7 @@ enum guest_state {
 
 /* Frames received so far. */
 struct frame_order {
-	unsigned count[FRAME_KINDS];  /* number of frames of each kind; parts of pages frames are not counted */
+	unsigned count[FRAME_KINDS];  /* frames of each kind; parts of pages frames are not counted */
 };
 
 /* Counts a frame. Returns -1 with *err if this kind is not allowed in this state, or if there are too many. trace: the

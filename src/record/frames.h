@@ -13,7 +13,7 @@
 #include "base/error.h"
 
 #define FRAME_KEY 32     /* hexadecimal digits of the key, which is random for each session */
-#define FRAME_CPUS 4096  /* maximum number of CPUs of a guest */
+#define FRAME_CPUS 4096  /* most CPUs of a guest */
 
 /* X(code, name, maximum bytes). A name that ends in '/' is followed by "cpuN" in the frame. */
 #define FRAMES(X) \

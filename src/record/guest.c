@@ -79,7 +79,7 @@ void guest_fail(struct guest *g, const char *remedy, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
-	error_repeat(&g->failure, STATUS_INPUT, remedy, "%s", text);  /* it may be the text of an error */
+	error_repeat(&g->failure, STATUS_INPUT, remedy, "%s", text);  /* it may be an error's text */
 	channel_drop(&g->channel);
 	close_pages(g);
 	g->state = GUEST_FAILED;

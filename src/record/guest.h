@@ -11,7 +11,7 @@
 /* Settings sent to all guests. */
 struct guest_settings {
 	const char *task;      /* trace, check, clean */
-	const char *clocks;    /* names of trace clocks, best first, separated by blanks */
+	const char *clocks;    /* trace clock names, best first, separated by blanks */
 	const char *const *event;  /* "system/name" */
 	size_t events;
 	unsigned hold;         /* s of trace that the buffers should hold */
@@ -39,7 +39,7 @@ struct guest {
 	char *about;           /* description sent by the guest, lines "key value"; NULL: not received */
 	char *header_page, *header_event, *formats, *threads;  /* files of tracefs; threads: lines "TID PROCESS NAME" */
 	char *cmdlines, *tgids;  /* saved_cmdlines and saved_tgids of tracefs, read at the end */
-	unsigned page, cpus;   /* size of a trace page, bytes; highest CPU number + 1 */
+	unsigned page, cpus;   /* a trace page's size, bytes; highest CPU number + 1 */
 	uint64_t kilobytes, rate;  /* KiB of each CPU's buffer; KiB/s of its busiest CPU */
 	int64_t start_time, stop_time;  /* monotonic time of the commands to start and stop tracing, ns; 0: not sent */
 	uint64_t bytes, lost;  /* received bytes of pages; lost events */

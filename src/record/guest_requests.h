@@ -15,7 +15,7 @@
 #include "record/request_kinds.h"
 
 #define GUEST_PROGRAM_BLOCK 4096    /* bytes of a block of a program */
-#define GUEST_PROGRAM_BLOCKS 256    /* maximum number of blocks in an answer */
+#define GUEST_PROGRAM_BLOCKS 256    /* most blocks in an answer */
 
 struct guest_requests;
 

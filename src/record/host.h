@@ -48,7 +48,7 @@ void host_choose_events(struct host *h, enum event_side side, const char *machin
 /* Adds the event of o->counters. Defines the probes of o->request_spec and adds their events. A watchdog removes the probes
  * if this process is killed. */
 int host_add_requests(struct host *h, const struct record_options *o, struct error *err);
-/* Returns the name of the trace clock. */
+/* Returns the trace clock's name. */
 const char *host_clock(const struct host *h);
 /* Returns -1 with *err if the kernel lacks one of the required scheduler and KVM events. */
 int host_check_events(const struct host *h, struct error *err);

@@ -11,8 +11,8 @@
 struct journal_guest { char *name, *transport; };  /* transport: as text, "ssh:root@web" */
 
 struct journal {
-	char *path;  /* path of the journal file; NULL: not written */
-	char *dir;   /* directory of the recording */
+	char *path;  /* the journal file's path; NULL: not written */
+	char *dir;   /* the recording's directory */
 	struct journal_guest *guest;
 	size_t guests, cap;
 };

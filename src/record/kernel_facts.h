@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Symbol of /proc/kallsyms, outside of modules. */
+/* Symbol of /proc/kallsyms, outside modules. */
 struct kernel_symbol {
 	const char *name;   /* set by the caller; the suffixes .isra.N and .constprop.N are ignored */
 	bool found;

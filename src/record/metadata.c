@@ -27,7 +27,7 @@ void metadata_put_sample(struct yaml_out *o, int parent, const char *key, const 
 		yaml_out_number(o, map, "error", m->error);
 }
 
-/* Writes a machine's trace clock. millihertz: frequency of the clock; 0: the clock counts ns. */
+/* Writes a machine's trace clock. millihertz: the clock's frequency; 0: the clock counts ns. */
 static void put_clock(struct yaml_out *o, const char *clock, uint64_t millihertz, const struct clock_sample *started,
                       const struct clock_sample *stopped)
 {

@@ -1,4 +1,4 @@
-/* Writes the metadata of a recording: about.yaml of each machine, and session.yaml (stealscope-session(5)). */
+/* Writes a recording's metadata: about.yaml of each machine, and session.yaml (stealscope-session(5)). */
 #ifndef STEALSCOPE_RECORD_METADATA_H
 #define STEALSCOPE_RECORD_METADATA_H
 
@@ -22,7 +22,7 @@ struct session_metadata {
 	size_t guests;
 	const char *sync;                  /* synchronization method for index/; NULL: default */
 };
-/* Writes session.yaml to the directory of the recording, a descriptor. */
+/* Writes session.yaml to the recording's directory, a descriptor. */
 int metadata_write_session(const struct session_metadata *s, int dir, struct error *err);
 
 /* Finds a guest's TSC parameters, which must be equal for all vCPUs, before and after the recording. Returns false

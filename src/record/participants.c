@@ -135,7 +135,7 @@ static int add_guest(struct participants *p, size_t i, struct error *err)
 	return 0;
 }
 
-/* Finds the domains of the Xen host, and sets *xen. */
+/* Finds the Xen host's domains, and sets *xen. */
 static int find_domains(struct participants *p, struct xen_host **xen, struct error *err)
 {
 	if (p->o->hold)

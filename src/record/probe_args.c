@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "record/elf_probes.h"
 
-#define ARGS_MAX 16  /* maximum number of arguments of a static probe */
+#define ARGS_MAX 16  /* most arguments of a static probe */
 #define WORD_MAX 80  /* maximum length of one of them */
 
 /* Registers of function arguments by the machine's calling convention, in the names of tracefs. */

@@ -15,7 +15,7 @@ char *proc_text(const char *root, size_t *len, const char *fmt, ...) __attribute
 char *proc_line(const char *root, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Reads the number at a file's start. Returns false, with *n unchanged, if there is none. */
 bool proc_number(const char *root, int64_t *n, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/* Returns the target of a symbolic link, which the caller frees; NULL: no such link. */
+/* Returns a symbolic link's target, which the caller frees; NULL: no such link. */
 char *proc_link(const char *root, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 bool proc_exists(const char *root, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

@@ -7,7 +7,7 @@
 #include "record/cgroups.h"
 
 struct quota_samples;
-/* Takes the first sample. tracer: directory of the tracefs instance, which must be recording. NULL: no group has a
+/* Takes the first sample. tracer: the tracefs instance's directory, which must be recording. NULL: no group has a
  * quota. */
 struct quota_samples *quota_samples_begin(const struct cgroups *groups, const char *root, const char *tracer);
 void quota_samples_tick(struct quota_samples *s);  /* Takes a sample if it is time; NULL is allowed. */

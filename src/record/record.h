@@ -64,7 +64,7 @@ struct record_options {
 struct record_machine {
 	char *name;              /* "host", or the VM's name */
 	char *through;           /* access: tracefs, ssh:root@web, none */
-	size_t cpus;             /* number of CPUs or vCPUs */
+	size_t cpus;             /* CPUs or vCPUs */
 	bool requested, recorded;  /* requested: the user selected this machine */
 	uint64_t bytes, lost;    /* bytes of pages; lost events */
 	char *about;             /* kernel, clock and buffers, for people */
@@ -101,7 +101,7 @@ bool record_request_table(size_t i, struct record_request_table *out);
 /* A function or static probe of a program; all texts are untrusted. */
 struct record_place {
 	const char *provider;    /* of a static probe; NULL: a function */
-	const char *name, *args; /* args: arguments of a static probe; NULL: a function */
+	const char *name, *args; /* args: a static probe's arguments; NULL: a function */
 	size_t sites;            /* number of places with this name */
 	bool has_semaphore;      /* the probe is active only while it is recorded */
 };
@@ -128,9 +128,9 @@ struct vm_vcpu {
 struct vm {
 	char *name;      /* name for people, escaped; unique */
 	char *dir;       /* name as a path component: letters, digits, '.', '_', '-'; unique */
-	const char *named_by;  /* source of the name, for people: "libvirt" */
+	const char *named_by;  /* the name's source, for people: "libvirt" */
 	char *uuid;      /* NULL: unknown */
-	char *domain;    /* name of the libvirt domain; NULL: none */
+	char *domain;    /* the libvirt domain's name; NULL: none */
 	char *agent;     /* socket of QEMU's guest agent; NULL: none */
 	char *vmm;       /* program that runs the VM: "qemu-system-x86_64" */
 	int32_t pid;     /* the VMM's process */

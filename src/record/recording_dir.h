@@ -1,4 +1,4 @@
-/* Writes the files of a recording, relative to its directories' descriptors. Symbolic links are not followed. */
+/* Writes a recording's files, relative to its directories' descriptors. Symbolic links are not followed. */
 #ifndef STEALSCOPE_RECORD_RECORDING_DIR_H
 #define STEALSCOPE_RECORD_RECORDING_DIR_H
 

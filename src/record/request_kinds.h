@@ -21,7 +21,7 @@ struct request_probe {
 	char *name;              /* static probe, or function */
 	bool at_return;          /* at the function's return */
 	bool optional;           /* a program without this function or probe can be recorded all the same */
-	unsigned label;          /* number of the argument with the text of the request; 0: none */
+	unsigned label;          /* number of the argument with the request's text; 0: none */
 	unsigned key;            /* identifies the request; PROBE_KEY_* or number of an argument */
 };
 

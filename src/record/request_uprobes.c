@@ -17,7 +17,7 @@
 #include "record/proc.h"
 #include "record/request_definitions.h"
 
-#define FILES_MAX 64   /* maximum number of different programs of one kind */
+#define FILES_MAX 64   /* most different programs of one kind */
 #define PROBES_MAX 1000
 
 /* The files of a kind's programs, each open once. */

@@ -16,7 +16,7 @@ struct probed_program {
 	char *kind;              /* name of the kind of requests */
 	char *path;              /* the program's path, in its own container */
 	int32_t pid;             /* a process that runs it; 0: none */
-	size_t probes;           /* number of places with a probe */
+	size_t probes;           /* places with a probe */
 };
 
 struct request_uprobes {

@@ -20,7 +20,7 @@
 #include "base/yaml_out.h"
 #include "record/hypervisor.h"
 
-#define STEAL_FIELDS_MAX 4  /* number of CPUs whose counters one event contains */
+#define STEAL_FIELDS_MAX 4  /* CPUs whose counters one event contains */
 
 enum steal_source { STEAL_EVENT_PROBES, STEAL_KERNEL_PROBES, STEAL_RUNTIME, STEAL_RETURN_PROBE, STEAL_NONE };
 

@@ -286,7 +286,7 @@ static int open_vsock(struct channel *c, const struct transport *t, struct error
 	return channel_start(c, NULL, vsock_relay, &address, err);
 }
 
-/* Opens a qga transport; argument: a path (the agent's socket) or the name of a libvirt domain. */
+/* Opens a qga transport; argument: a path (the agent's socket) or a libvirt domain's name. */
 static int open_qga(struct channel *c, const struct transport *t, struct error *err)
 {
 	struct qga q = { NULL, NULL, QGA_TIMEOUT };

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "record/record.h"
 
-/* X(code, name, syntax of the argument, description) */
+/* X(code, name, the argument's syntax, description) */
 #define TRANSPORTS(X) \
 	X(TRANSPORT_NONE, "none", "", "the guest is not traced") \
 	X(TRANSPORT_SSH, "ssh", "[USER@]HOST", "ssh, with a key (root, or sudo without a password)") \

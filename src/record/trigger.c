@@ -37,7 +37,7 @@ struct trigger {
 	enum trigger_kind kind;
 	const char *text;
 	char *argument;         /* name of a target, or a command; of a log: the file */
-	int64_t ns;             /* threshold of a gap, or period of a steal average, ns */
+	int64_t ns;             /* a gap's threshold, or a steal average's period, ns */
 	double limit;           /* threshold of a steal share (0..1) or of the load */
 	struct waiting_thread *thread;  /* watched vCPU threads */
 	size_t threads, threads_cap;
@@ -45,7 +45,7 @@ struct trigger {
 	size_t n_sums, checks;  /* checks: check count so far */
 	pid_t child;            /* the running command; 0: none */
 	bool is_vm;             /* the target is a VM or vCPU: its threads stay */
-	char *group;            /* THROTTLED: path of the control group */
+	char *group;            /* THROTTLED: the control group's path */
 	int64_t total;          /* waiting time of the threads since they are watched, ns */
 	struct trigger_log log;
 	int64_t false_since, held_until;  /* since when it is false, 0: it is true; a trigger that has fired waits */

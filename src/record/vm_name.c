@@ -1,4 +1,4 @@
-/* Finds the name of a virtual machine, and its guest agent and CID. The table `names` lists the sources. */
+/* Finds a virtual machine's name, and its guest agent and CID. The table `names` lists the sources. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -151,7 +151,7 @@ static char *xl_output(const struct xen_host *x, const char *argument)
 
 /* ---- domains */
 
-/* Parses a row "NAME ID MEM VCPUS STATE TIME"; the name may contain spaces. Returns the length of the name; 0: no row. */
+/* Parses a row "NAME ID MEM VCPUS STATE TIME"; the name may contain spaces. Returns the name's length; 0: no row. */
 static size_t parse_domain(const char *line, unsigned *id, unsigned *vcpus)
 {
 	unsigned mem;

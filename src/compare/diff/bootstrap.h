@@ -29,7 +29,7 @@ struct tail {
 	double length;  /* distance from the start of the tail to the quantile */
 };
 struct tail quantile_tail(const struct latency *sorted, size_t n, double p);
-/* *change = after - before; the true change lies outside of [*low, *high] with probability `alpha`. */
+/* *change = after - before; the true change lies outside [*low, *high] with probability `alpha`. */
 void estimate_change(const struct estimate *before, const struct estimate *after, double alpha, double *change,
                      double *low, double *high);
 /* Returns the t that a Student variate with these degrees of freedom exceeds with probability p (0 < p < 0.5). */

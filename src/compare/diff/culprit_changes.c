@@ -1,4 +1,4 @@
-/* Loss by culprit and slice: the gaps of the selected targets, and their VMM time. */
+/* Loss by culprit and slice: the selected targets' gaps, and their VMM time. */
 #include <stdlib.h>
 
 #include "base/mem.h"

@@ -9,7 +9,7 @@
  * Order of the rows:
  * - findings first
  * - requests, then targets by the size of their change of loss; last those that findings take last (doc/findings.md)
- * - per target the total of a quantity, then its parts by their share of the change
+ * - per target a quantity's total, then its parts by their share of the change
  * - last the parts of totals that are no findings */
 #include "compare/compare.h"
 
@@ -42,7 +42,7 @@ static const struct { double threshold, part; } finding_min[DIFF_QUANTITY_COUNT]
 };
 #define PART_THRESHOLD_FACTOR 0.1  /* factor of `threshold` for parts of a changed total */
 
-#define SPLIT_MAX 8   /* maximum number of targets with a loss split by culprit */
+#define SPLIT_MAX 8   /* most targets with a loss split by culprit */
 
 /* requests: minimum number on both sides for a test of the quantile */
 static const struct { uint8_t quantity; double p; size_t requests; } quantile[] = {
@@ -205,7 +205,7 @@ static void add_series(struct comparison *w, const struct series *s, int side)
 	p->side[!side] = estimate_ratio(other->num, other->den);
 	if (w->two_recordings && !*s->by)
 		add_variation(w, p);
-	/* Rare events come in bursts: a rate's error is less certain than the error of a time. */
+	/* Rare events come in bursts: a rate's error is less certain than a time's error. */
 	for (int i = 0; i < 2 && diff_unit_of[s->quantity] == UNIT_RATE; i++)
 		p->side[i].blocks = BLOCKS_MIN;
 }

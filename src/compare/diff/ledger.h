@@ -5,7 +5,7 @@
 #include "base/map.h"
 #include "compare/compare.h"
 
-#define LEDGER_MAX 65536  /* maximum number of series; further ones are added to "(others)" */
+#define LEDGER_MAX 65536  /* most series; further ones are added to "(others)" */
 
 /* Sums over waits: ns, and squares of ns. */
 struct waits { double ns, squares; };
@@ -20,7 +20,7 @@ struct variation {
 struct series {
 	char *target, *by;       /* names of the target and of the part, escaped; by "": the total */
 	uint8_t kind, quantity;
-	double max;              /* number of CPUs that the target can use at the same time; 0: unknown */
+	double max;              /* CPUs that the target can use at the same time; 0: unknown */
 	double num[DIFF_SLICES], den[DIFF_SLICES];
 	struct variation variation;  /* of DIFF_LOST only */
 };

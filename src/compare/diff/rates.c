@@ -142,7 +142,7 @@ static int add_counts(struct ledger *l, enum diff_kind kind, const struct target
 
 /* ---- Exits */
 
-/* Number of exits of one VM for one reason, by slice. */
+/* Exits of one VM for one reason, by slice. */
 struct exit_count { uint32_t machine, reason; double begin[DIFF_SLICES]; };
 
 struct exit_counts {

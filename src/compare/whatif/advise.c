@@ -58,7 +58,7 @@ static char *remove_actor_change(const struct catalog *catalog, const struct act
 	                                       : mem_printf("without host/%d", (int)p->tid);
 }
 
-/* Threads that no operator can remove: init, threads of the kernel, and the threads with which a VMM serves its VM. By
+/* Threads that no operator can remove: init, the kernel's threads, and the threads with which a VMM serves its VM. By
  * the beginning of the name, since a trace does not show to which process a thread belongs. */
 static bool can_be_removed(const struct actor *p, const char *name)
 {

@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 
-#define CALIBRATED 200000    /* maximum number of bursts used for calibration */
+#define CALIBRATED 200000    /* most bursts used for calibration */
 
 static const int64_t slices[] = { 1000000, 2000000, 3000000, 4000000, 6000000, 8000000, 12000000, 24000000 };
 static const int64_t credits[] = { 0, 3000000, 6000000, 12000000 };

@@ -26,7 +26,7 @@ double groups_weight(const struct host_demand *d, const struct replay_task *t, c
                      size_t n);
 /* Updates the load of the task's groups. sign: 1 = the task becomes runnable, -1 = it stops being runnable. */
 void groups_update_load(struct host_demand *d, const struct replay_task *t, int sign);
-/* Sets the weight of the threads: of the outermost group that contains only these threads, or of each thread that has no
+/* Sets the threads' weight: of the outermost group that contains only these threads, or of each thread that has no
  * such group. */
 void groups_set_weight(struct host_demand *d, const uint32_t *thread, size_t threads, double weight);
 

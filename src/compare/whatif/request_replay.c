@@ -1,7 +1,7 @@
 /* Replay of requests. A request begins and ends at points of its vCPU's progress (CPU time consumed); its replayed
  * latency is the time between reaching these points.
  *
- * The order of work inside of a guest is unchanged: guests' schedulers are not replayed. */
+ * The order of work inside a guest is unchanged: guests' schedulers are not replayed. */
 #include "compare/whatif/request_replay.h"
 
 #include <math.h>

@@ -25,7 +25,7 @@
 #include "base/mem.h"
 
 #define GRANULARITY 1000000
-#define ON_CPU_MAX 256  /* maximum number of runnable tasks of a CPU that are considered for group weights */
+#define ON_CPU_MAX 256  /* most runnable tasks of a CPU that are considered for group weights */
 
 enum { SLEEPING, QUEUED, RUNNING, ENDED };
 
@@ -33,7 +33,7 @@ struct sleeper { int64_t wake_time; size_t task; };
 
 struct core {
 	size_t *queue, len, cap;
-	size_t task;             /* index of the running task; NO_TASK: idle */
+	size_t task;             /* the running task's index; NO_TASK: idle */
 	int64_t slice_start, due;
 	double min_vruntime;     /* minimum virtual run time of the CPU; never decreases */
 };

@@ -23,7 +23,7 @@ struct run_interval { int64_t time, work; };
 /* Use of one host CPU by a task. */
 struct cpu_use {
 	int64_t last_use;        /* end of the last use, ns */
-	unsigned idle_waits;     /* number of later waits during which this CPU was idle */
+	unsigned idle_waits;     /* later waits during which this CPU was idle */
 };
 
 struct replay_task {
@@ -39,7 +39,7 @@ struct replay_task {
 	double wait_by_length[WAIT_LENGTHS];  /* the same by the wait's length: index from wait_length() */
 	int64_t unknown;         /* recorded time in an unknown state, ns */
 	bool is_vcpu;
-	unsigned pin_evidence, waits_checked;  /* number of examined waits during which a CPU was idle that the task never
+	unsigned pin_evidence, waits_checked;  /* examined waits during which a CPU was idle that the task never
 	                                        * used; examined wait count */
 	struct cpu_use *cpu_use;  /* by CPU number; only while the demand is read */
 	/* ---- Inputs that changes modify */
@@ -63,7 +63,7 @@ struct replay_task {
 
 #define DISPATCH_MAX 100000  /* ns */
 #define DISPATCH_STEP 100
-#define TICKS 4               /* number of tick periods tried */
+#define TICKS 4               /* tick periods tried */
 #define TICK_PARTS 100
 
 struct host_demand {
@@ -71,10 +71,10 @@ struct host_demand {
 	int64_t from, to;        /* ns, both ends included */
 	struct replay_task *task;
 	size_t tasks, cap;
-	uint32_t name_groups;    /* number of different report names */
+	uint32_t name_groups;    /* different report names */
 	struct replay_group *group;
 	size_t groups, group_cap;
-	size_t grouped;          /* number of tasks with known groups */
+	size_t grouped;          /* tasks with known groups */
 	struct wait_graph *waits_for;  /* receives the waits between tasks of each replay; NULL: not recorded */
 	uint32_t *task_index;    /* each thread's task: by index into catalog->thread; UINT32_MAX: none */
 	unsigned cpus;           /* highest CPU number of the host + 1; at most 64 */
@@ -89,7 +89,7 @@ struct host_demand {
 int demand_read(struct host_demand *d, const struct catalog *catalog, int64_t from, int64_t to, struct error *err);
 void demand_release(struct host_demand *d);
 struct replay_task *demand_task(const struct host_demand *d, uint32_t thread);  /* or NULL */
-/* Writes the name used in reports, escaped: the VM of a vCPU thread, or the name of another thread. */
+/* Writes the name used in reports, escaped: a vCPU thread's VM, or the name of another thread. */
 void task_name(const struct host_demand *d, const struct replay_task *t, char out[TARGET_TEXT]);
 /* Returns true if the task ran on a single CPU, and there were too few waits for it while others were idle to decide
  * whether it is pinned. */

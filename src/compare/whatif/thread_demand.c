@@ -13,12 +13,12 @@
 #include "compare/whatif/scheduler_replay.h"
 
 #define READ_BATCH 256
-#define TICK_WINDOW 10  /* width of the searched phase window, in bins of TICK_PARTS: 1/10 of a tick */
+#define TICK_WINDOW 10  /* the searched phase window's width, in bins of TICK_PARTS: 1/10 of a tick */
 #define SLICE_MIN 1000000  /* ns: a switch after a longer wait is caused by a slice's end, not by a wakeup */
-#define SLICES_MIN 30   /* minimum number of slices for an estimate of the tick */
+#define SLICES_MIN 30   /* fewest slices for an estimate of the tick */
 #define TICK_SHARE_MIN 0.4   /* minimum share of the slices in one phase window; a window has 0.1 by chance */
 #define TICK_SIMILARITY_MIN 0.9
-#define PIN_EVIDENCE_MIN 10   /* minimum number of waits next to an idle CPU that show pinning; a few may end before the
+#define PIN_EVIDENCE_MIN 10   /* fewest waits next to an idle CPU that show pinning; a few may end before the
                         * scheduler acts */
 #define PIN_CHECKS_MAX 1000
 #define IDLE_SHARE_MIN 0.9

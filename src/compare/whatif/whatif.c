@@ -124,7 +124,7 @@ struct whatif_base {
 	struct host_demand w;
 	struct models models;
 	struct replayed_list requests;
-	struct { uint64_t allowed_cpus; double weight; } *task;  /* values of the recording */
+	struct { uint64_t allowed_cpus; double weight; } *task;  /* the recording's values */
 	double *group;           /* weights in the recording */
 	unsigned cpus;
 };
@@ -165,7 +165,7 @@ void whatif_close(struct whatif_base *b)
 	free(b);
 }
 
-/* Undoes the changes of an earlier query. */
+/* Undoes an earlier query's changes. */
 static void restore_base(struct whatif_base *b)
 {
 	b->w.cpus = b->cpus;

@@ -27,7 +27,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-#define OUTSIDE_PROBABILITY 0.05          /* probability that another run lies outside of the interval */
+#define OUTSIDE_PROBABILITY 0.05          /* probability that another run lies outside the interval */
 
 /* Multiple of the standard error that covers another run, which is a sample itself. The error may come from the longest
  * blocks, so their degrees of freedom apply. */
@@ -342,7 +342,7 @@ void whatif_report_requests(struct replays *r, struct whatif *out, struct notes 
 
 /* ---- Notes about uncertain results */
 
-/* Notes the number of omitted rows, and the threads of which the pinning is unknown. */
+/* Notes the omitted row count, and the threads of which the pinning is unknown. */
 void whatif_note_omitted(const struct replays *r, const struct whatif_change *change, size_t changes, struct notes *notes)
 {
 	char name[TARGET_TEXT], *names = mem_dup("");
