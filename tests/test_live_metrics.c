@@ -33,19 +33,23 @@ static void test_shared_core(void **state)
 	free(text);
 }
 
-/* A process `name` of group 0 that lost `lost` ns to a process of another group. */
-static void add_process(struct live_metrics *m, const char *name, int64_t lost, int64_t wall)
+/* A process `name` of group 0 that lost `lost` ns to a process of another group, in a period that ends at a time. The wall
+ * clock is set forward and back by up to half a day. */
+static void add_process(struct live_metrics *m, const char *name, int64_t lost, int64_t end)
 {
+	static int64_t last;
 	struct live_group group[] = { { .name = "web.service", .kind = LIVE_CONTROL_GROUP },
 		                          { .name = "batch.slice", .kind = LIVE_CONTROL_GROUP } };
 	struct live_vcpu vcpu = { .number = -1, .pid = 4711, .tid = 4711, .longest = lost, .ns = { .ran = 1000, .stolen = lost } };
 	struct live_culprit culprit[] = { { .kind = LIVE_PROCESS, .pid = 4712, .name = "batch.slice/hog", .group = 1 },
 		                              { .kind = LIVE_OWN, .name = "its own threads", .group = -1 } };
 	struct live_pair pair[] = { { 0, 0, lost }, { 0, 1, 5 } };
-	const struct live_sample sample = { .period = 2000000000, .wall = wall, .vcpu = &vcpu, .vcpus = 1, .group = group, .groups = 2,
+	const struct live_sample sample = { .period = end - last, .wall = end + end * 7919 % (43200 * INT64_C(1000000000)),
+		                                .vcpu = &vcpu, .vcpus = 1, .group = group, .groups = 2,
 		                                .culprit = culprit, .culprits = 2, .pair = pair, .pairs = 2 };
 	snprintf(vcpu.machine, sizeof vcpu.machine, "%s", name);
 	live_metrics_add(m, &sample);
+	last = end;
 }
 
 static void test_processes(void **state)

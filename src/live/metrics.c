@@ -51,7 +51,7 @@ struct live_series {
 	char label[LABELS][LABEL_SIZE];
 	uint64_t value;            /* ns, or a count; of a gauge: since the last turn */
 	uint64_t before;           /* of a gauge: between the last two turns */
-	int64_t seen;              /* wall clock of the last sample that contains the names, ns */
+	int64_t seen;              /* end of the last sample that contains the names, ns */
 };
 
 struct live_metrics {
@@ -59,7 +59,7 @@ struct live_metrics {
 	size_t len, cap;
 	struct map by_hash;        /* hash of family and labels -> 1 + index */
 	uint64_t periods;
-	int64_t now, turn;         /* of the last sample, and of the last turn of gauges, wall clock, ns */
+	int64_t now, turn;         /* end of the last sample, and of the last turn of gauges, since the first sample, ns */
 	double cost_ns;
 	bool has_bpf, has_flight, flight_runs;
 };
@@ -212,7 +212,7 @@ static void add_process(struct live_metrics *m, const struct live_sample *s, con
 
 void live_metrics_add(struct live_metrics *m, const struct live_sample *s)
 {
-	m->now = s->wall;
+	m->now += s->period;
 	for (size_t i = 0; i < s->vcpus; i++) {
 		if (s->vcpu[i].number >= 0)
 			add_vcpu(m, &s->vcpu[i]);
