@@ -32,8 +32,10 @@ OTHERS = {  # tests of other directories, and in Python, that ask about a direct
     "index": ["cache", "session", "recordings", "packed_input", "events", "tsc_host", "collect"],
     "latency": ["latency_truth", "latency_spans", "latency_traces", "latency_cores"],
     "live": ["live_names", "monitor", "run", "srbn_read", "top_cores"],
-    "query": ["findings", "path", "flow_truth", "conservation", "culprits", "verdict", "tenant_random", "escaped_names"],
-    "record": ["record_cli", "record_files", "record_xen"], "report": ["schema", "escaped_names", "groups", "glance", "appearance"],
+    "query": ["findings", "path", "flow_truth", "conservation", "culprits", "verdict", "tenant_random", "escaped_names",
+              "quota_truth"],
+    "record": ["record_cli", "record_files", "record_xen"],
+    "report": ["schema", "escaped_names", "groups", "glance", "appearance", "exits", "cores", "path", "polling", "fibonacci"],
     "trace": ["perfetto", "trace_texts", "tracecmd"], "ui": ["appearance", "glance", "top_screen"],
 }
 WITH_TRUTH = ("trace", "sync", "model", "history", "index", "query")

@@ -50,6 +50,9 @@ def check_sync(history):
         got = int(row["ref_host_ns"]) + alpha * (t - int(row["ref_guest_ns"]))
         off = float(got - true_host_time(t))
         check(abs(off) <= allowed, f"sync: {off:.0f} ns off the true clock, {allowed:.0f} allowed")
+    first = int(row["ref_host_ns"]) + (1 + fractions.Fraction(row["alpha_ppm"]) / 10**6) * (ends[0] - int(row["ref_guest_ns"]))
+    start = json.loads(run("summary", history, "--from", f"Debian@{ends[0]}", "--format", "json").stdout)["window"]["start"]
+    check(abs(start - first) <= 1, f"a window on the clock of the guest begins {float(start - first):.0f} ns later")
     check(float(row["containment"]) >= 0.99, f"sync: containment {row['containment']}")
     check(int(row["error_mid_ns"]) >= 0, "sync: the error bound is known")
 

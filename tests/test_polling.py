@@ -93,6 +93,8 @@ def check_rows(world):
             r = rows[(*vcpu_key, outcome)]
             ns = sum(p[1] - p[0] + 1 for p in polls)
             check((int(r["count"]), int(r["polled_ns"])) == (len(polls), ns), f"{vcpu_key}: {len(polls)} {outcome}, {ns} ns")
+            named = 0 < int(r["victim_ns"] or 0) <= int(r["others_ns"]) if r["victim"] else int(r["others_ns"]) == 0
+            check(named, f"{vcpu_key}: {r['victim'] or 'nobody'} waited {r['victim_ns']} of {r['others_ns']} ns")
             waited = sum(world.waited(*vcpu_key, p) for p in polls)
             check(int(r["others_ns"]) == waited, f"others waited {waited} ns for it")
             others_ns += waited

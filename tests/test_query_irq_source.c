@@ -73,6 +73,17 @@ static void test_pending_from_either(void **state)
 	        "1600000-1649999 running A/6 other inject ~345001; 1650000-1654999 irq A/-1 irq/9-disk inject ~345001");
 }
 
+/* The vCPU handled no interrupt of a device. */
+static void test_no_device(void **state)
+{
+	(void)state;
+	pending(ONCE, "0 BLOCKED", "0 -; 1650000 timer; 1660000 -",
+	        "500000-879999 unknown host/41  start; 880000-894998 running host/41  inject ~760001; "
+	        "894999-899999 hypervisor A/6 other inject ~760001; 900000-1599999 preempting A/6 other <host/99 > "
+	        "inject ~760001; "
+	        "1600000-1649999 running A/6 other inject ~760001; 1650000-1654999 irq A/-1 timer inject ~760001");
+}
+
 /* The same, but the interrupt of its first run was handled before. */
 static void test_served_before(void **state)
 {
@@ -123,7 +134,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pending), cmocka_unit_test(test_pending_for_two),
 		cmocka_unit_test(test_pending_from_either), cmocka_unit_test(test_served_before),
-		cmocka_unit_test(test_raised_when_handled),
+		cmocka_unit_test(test_raised_when_handled), cmocka_unit_test(test_no_device),
 		cmocka_unit_test(test_woken_for_another),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -124,6 +124,7 @@ with scratch() as folder:
         with open(f"{world}/session.yaml", encoding="utf-8") as f:
             session = f.read()
         paths = re.findall(r"- path: (\S+)\n    name: (\S+)(?:\n    quota_ns: (\d+)[^-]*?)?\n    threads: (\d+)", session)
+        listed = re.findall(r"- path: (\S+)\n(?:    .*\n)*?    threads: (.*)", session)
         check(len(paths) > 1, "a world with several groups")
         for path, name, quota, tid in paths:
             by_name = table("steal", world + ".steal", name)
@@ -137,6 +138,11 @@ with scratch() as folder:
             throttled = sum(int(r["ns"]) for r in thread if "quota" in r["culprit"])
             lost = sum(int(r["ns"]) for r in thread) or 1
             text = run("explain", world + ".steal", tid).stdout
+            users = re.search(r"per period(: [^.]*)?\.|$", " ".join(text.split()))[1] or ""
+            shares = [int(share) for share in re.findall(r"(\d+) %", users)]
+            limit = re.search(r"(/\S+) may run ", text)
+            members = sum(len(tids.split()) for below, tids in listed if limit and f"{below}/".startswith(limit[1] + "/"))
+            check(not shares or 1 < len(shares) <= min(members, 3), f"{name}: shares of {members} threads {shares}")
             if throttled > lost / 10:
                 check(re.search(r"/g\d+\.\w+ may run ", text), f"{name}/{tid}: its limit is named")
             limits = {limit: int(ns) for limit, ns in re.findall(

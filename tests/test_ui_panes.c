@@ -416,8 +416,10 @@ static void test_mouse(void **state)
 	click(60, 4);
 	assert_true(!app.focused && !row_same(app.view.row, row));
 	assert_int_equal(view_column(&app.view, app.view.cursor), 60 - app.label_w - 1);
+	const int64_t pressed = (row = app.view.row, app.view.cursor);
+	click(70, 3);  /* the ruler is no row */
+	assert_true(row_same(app.view.row, row) && app.view.cursor == pressed);
 	viewer_mouse(&app, 60, 4, MOUSE_PRESS);
-	const int64_t pressed = app.view.cursor;
 	viewer_mouse(&app, 65, 4, MOUSE_DRAG);
 	assert_true(app.view.range == pressed && app.view.cursor > pressed);
 	viewer_mouse(&app, 70, 4, MOUSE_RELEASE);
