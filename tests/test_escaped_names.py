@@ -1,5 +1,8 @@
 """Names in traces may be hostile: output distinguishes a backslash from an escape, and contains no spreadsheet formula."""
+import collections
 import glob
+import html
+import html.parser
 import json
 import os
 import re
@@ -11,6 +14,36 @@ from e2e import DATA, PROGRAM, check, document, on_terminal, rename, run, scratc
 NAME = b'=\\e\x1b,"'              # as long as burnP6
 SHOWN = '=\\\\e\\e,"'
 CSV = "\\x3d" + SHOWN[1:]
+MARKUP = (b"</script><b>", b"<!--<script>", b"]]></svg><b>", b"\"'&<img/x>")
+
+
+def tags(page):
+    """Returns how often a browser sees each element; a script element's text has none."""
+    counts = collections.Counter()
+    parser = html.parser.HTMLParser()
+    parser.handle_starttag = lambda tag, attributes: counts.update([tag])
+    parser.feed(page)
+    return counts
+
+
+def check_pages(folder):
+    """Names in a page and its pictures are text, also within the data of its script."""
+    traces = f"{folder}/markup"
+    for name in MARKUP:
+        shutil.copytree(os.path.join(DATA, "fibonacci"), traces, copy_function=shutil.copyfile)
+        rename(traces, name, b"burnP6" + bytes(len(name) - len("burnP6")))
+        guest = f"{name.decode()}<img src>={traces}/guest-Debian"
+        run("index", "--host", f"{traces}/host", "--guest", guest, "-o", f"{folder}/markup.steal")
+        for command, page in (("ticket", f"{folder}/page.html"), ("picture", f"{folder}/page.svg")):
+            run(command, f"{folder}/markup.steal", "-o", page)
+            with open(page, encoding="utf-8") as f:
+                text = f.read()
+            os.unlink(page)
+            seen = tags(text)
+            check(not seen["img"] and not seen["b"] and seen["script"] == text.count("<script") == text.count("</script"),
+                  f"{command}: {name} is text")
+            check(name.decode() in html.unescape(text), "and is there")
+        shutil.rmtree(traces)
 
 with scratch() as folder:
     traces, history = f"{folder}/fibonacci", f"{folder}/names.steal"
@@ -34,6 +67,8 @@ with scratch() as folder:
     check(all(row["value"].lstrip("-").isdigit() for row in tid), "numbers stay numbers")
     p = run("flow", history, "host/\x1b\\e", status=1)
     check("\x1b" not in p.stderr and "host/\\e\\\\e" in p.stderr, "what the user wrote is shown escaped, once")
+
+    check_pages(folder)
 
     # What is not UTF-8 is escaped like the rest: paths, and the names of machines.
     place = os.path.join(os.fsencode(folder), b"n\xffon")

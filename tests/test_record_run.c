@@ -331,15 +331,16 @@ static void test_cleanup(void **state)
 	assert_true(strstr(messages, "host: ") && strstr(messages, "web: "));
 	/* The next recording also removes remains, but not tracefs instances of other programs or of live recorders. */
 	make_remains(web);
-	char *alive = mem_printf("sys/kernel/tracing/instances/stealscope-%d-%llu/tracing_on", (int)getppid(),
-	                         (unsigned long long)proc_start_time("", (int32_t)getppid()));
+	tree_text(&tree, "proc/4242/task/4242/stat", "4242 (a) b) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 77 0 0");
+	tree_text(&tree, "sys/kernel/tracing/instances/stealscope-4242-77/tracing_on", "1");
+	tree_text(&tree, "sys/kernel/tracing/instances/stealscope-4242-76/tracing_on", "1");  /* before its PID was used again */
 	tree_text(&tree, "sys/kernel/tracing/instances/other-999999-5/tracing_on", "1");
 	assert_int_equal(run_recording("r", "none", "none", (struct record_options){ 0 }, &r, &err), 0);
 	record_release(&r);
-	assert_int_equal(tree_count(&tree, "sys/kernel/tracing/instances"), 1);
+	assert_int_equal(tree_count(&tree, "sys/kernel/tracing/instances"), 2);
 	assert_true(file_contains("sys/kernel/tracing/instances/other-999999-5/tracing_on", "1"));
+	assert_true(file_contains("sys/kernel/tracing/instances/stealscope-4242-77/tracing_on", "1"));
 	assert_int_equal(tree_count(&tree, "g1/sys/kernel/tracing/instances"), 0);
-	free(alive);
 	free(web);
 }
 
