@@ -327,7 +327,13 @@ static void test_hidden_threads(void **state)
 {
 	struct machine_setup setup[] = { { .name = "host", .parent = -1, .traced = true, .host_pid = -1,
 	                                   .names = { name_of, NULL } } };
+	struct hidden_threads seen = { .len = 0 };
+	static const int32_t seen_tid[] = { 1, 2, 3, 3, 2, 3 };
 	(void)state;
+	for (size_t i = 0; i < COUNT(seen_tid); i++)
+		hidden_threads_add(&seen, seen_tid[i], 0);
+	for (int32_t i = 0; i < 3; i++)  /* the most frequent first */
+		assert_int_equal(seen.thread[i].tid, 3 - i);
 	for (int hides = 0; hides < 2; hides++) {
 		struct prescan scan = PRESCAN_INIT;
 		rec_init(&rec);
