@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/number.h"
 #include "live/live.h"
+#include "live/machine_names.h"
 
 #define CPUS 2
 #define PROCESSES 7
@@ -274,8 +275,26 @@ static void test_host(void **state)
 	nftw(root, remove_file, 16, FTW_DEPTH | FTW_PHYS);
 }
 
+/* A group is said to have ended only where others have names. */
+static void test_groups(void **state)
+{
+	char name[2][64];
+	(void)state;
+	snprintf(root, sizeof root, "/tmp/stealscope-test-groups-XXXXXX");
+	assert_non_null(mkdtemp(root));
+	for (int mounted = 0; mounted < 2; mounted++) {
+		if (mounted)
+			put("sys/fs/cgroup/a/cpu.stat", "");
+		struct machine_names *n = machine_names_new(root);
+		snprintf(name[mounted], sizeof *name, "%s", machine_names_of_group(n, UINT64_MAX));
+		machine_names_free(n);
+	}
+	assert_string_not_equal(name[0], name[1]);
+	nftw(root, remove_file, 16, FTW_DEPTH | FTW_PHYS);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_host) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_groups), cmocka_unit_test(test_host) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -94,14 +94,14 @@ static void walk(struct machine_names *n, const char *mount, const char *path, u
 const char *machine_names_of_group(struct machine_names *n, uint64_t id)
 {
 	const uint64_t *at = map_find(&n->by_id, id);
-	if (!at && !n->walked) {
+	if (!at && !n->walked && *n->tree.dir) {
 		n->walked = true;
 		if (!n->tree.is_v2)
 			walk(n, n->tree.dir, "", 0, MAX_DEPTH);
 		walk(n, n->tree.is_v2 ? n->tree.dir : "/sys/fs/cgroup/unified", "", MACHINE_V2, MAX_DEPTH);
 		at = map_find(&n->by_id, id);
 	}
-	return at ? n->name[*at] : "a group that ended";
+	return at ? n->name[*at] : n->len ? "a group that ended" : "an unknown group";
 }
 
 const char *machine_names_of_process(struct machine_names *n, int32_t pid)
