@@ -22,7 +22,7 @@
 #define TERM_TIMEOUT 2000   /* ms for a child to end after SIGTERM */
 #define KILL_TIMEOUT 15000  /* ms for a child to end after SIGKILL; CPUs may be contended */
 
-#define TRANSPORT_ROW(code, word, argument, about) { word, argument },
+#define TRANSPORT_ROW(code, word, argument) { word, argument },
 static const struct { const char *word, *argument; } kinds[] = { TRANSPORTS(TRANSPORT_ROW) };
 
 /* ---- syntax */

@@ -10,15 +10,15 @@
 #include "base/error.h"
 #include "record/record.h"
 
-/* X(code, name, the argument's syntax, description) */
+/* X(code, name, the argument's syntax) */
 #define TRANSPORTS(X) \
-	X(TRANSPORT_NONE, "none", "", "the guest is not traced") \
-	X(TRANSPORT_SSH, "ssh", "[USER@]HOST", "ssh, with a key (root, or sudo without a password)") \
-	X(TRANSPORT_QGA, "qga", "[SOCKET or DOMAIN]", "QEMU's guest agent, through its socket or libvirt") \
-	X(TRANSPORT_VSOCK, "vsock", "[CID]:PORT", "a shell in the guest that listens on this port") \
-	X(TRANSPORT_CMD, "cmd", "COMMAND", "a command that starts a shell in the guest on its input and output")
+	X(TRANSPORT_NONE, "none", "") \
+	X(TRANSPORT_SSH, "ssh", "[USER@]HOST") \
+	X(TRANSPORT_QGA, "qga", "[SOCKET or DOMAIN]") \
+	X(TRANSPORT_VSOCK, "vsock", "[CID]:PORT") \
+	X(TRANSPORT_CMD, "cmd", "COMMAND")
 
-#define TRANSPORT_CODE(code, word, argument, about) code,
+#define TRANSPORT_CODE(code, word, argument) code,
 enum transport_kind { TRANSPORTS(TRANSPORT_CODE) TRANSPORT_KINDS };
 #undef TRANSPORT_CODE
 
