@@ -81,7 +81,7 @@ static void write_handler(const struct actor_writer *w)
 		         *of ? " of " : "", of);
 }
 
-/* Writes the actor as a thread or a handler, without regard to the target of the text, into buf. */
+/* Writes the actor as a thread or a handler, without regard to the text's target, into buf. */
 static const char *plain_text(const struct actor_writer *w, uint32_t kind, const struct target *self, char buf[ACTOR_TEXT])
 {
 	struct actor actor = *w->actor;

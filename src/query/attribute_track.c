@@ -8,7 +8,7 @@
 #include "base/mem.h"
 
 #define DECODES_BEFORE_SEEK 192   /* cost of a seek, as a number of decoded intervals */
-#define READ_AHEAD_MIN 4           /* number of intervals that the first read decodes: few, for attributes that change
+#define READ_AHEAD_MIN 4           /* intervals that the first read decodes: few, for attributes that change
                                     * seldom */
 #define READ_AHEAD_MAX 128          /* maximum for attributes that change often; reached step by step */
 #define KEEP_BEHIND 8                /* decoded intervals before the current one that are kept: a critical path goes back
@@ -87,7 +87,7 @@ static void track_init(struct row_track *k, uint32_t attr)
 	                             : (struct interval){ INT64_MAX, INT64_MIN, HISTORY_NULL };
 }
 
-/* Decodes more intervals after those in `ahead`, and drops early ones. Returns their number, 0 at the end of the history,
+/* Decodes more intervals after those in `ahead`, and drops early ones. Returns their number, 0 at the history's end,
  * -1 on error. */
 static int track_read_ahead(struct resolver *r, struct row_track *k)
 {

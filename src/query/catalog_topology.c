@@ -6,7 +6,7 @@
 
 #define SIBLINGS_MAX 8  /* limit of the CPUs of one core: larger cores are damage and count as unknown */
 
-/* Reads the value that an attribute has at the end of the history; HISTORY_NULL: none, or no such attribute. */
+/* Reads the value that an attribute has at the history's end; HISTORY_NULL: none, or no such attribute. */
 static int read_last(const struct catalog *catalog, uint32_t attr, int64_t *value, struct error *err)
 {
 	struct interval iv = { 0, 0, HISTORY_NULL };

@@ -93,7 +93,7 @@ static int64_t machine_attribute(const struct catalog *catalog, uint32_t machine
 	return iv.value;
 }
 
-/* Reads the nodes of the VMs' memory, and the facts that decide on the columns of an answer. */
+/* Reads the nodes of the VMs' memory, and the facts that decide on an answer's columns. */
 static void read_facts(struct core_query *c)
 {
 	const struct catalog *catalog = c->q.catalog;

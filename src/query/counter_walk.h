@@ -29,7 +29,7 @@ struct counter_walk {
 	size_t neighbours, neighbour_cap;
 };
 
-/* Sums the counts of all rows in a window. Linear in the switches of the CPUs. Returns -1 on error. Release the walk also
+/* Sums the counts of all rows in a window. Linear in the CPUs' switches. Returns -1 on error. Release the walk also
  * then. */
 int counter_walk_run(struct counter_walk *w, const struct catalog *catalog, const struct gap_rows *rows, int64_t from,
                      int64_t to, struct error *err);

@@ -7,7 +7,7 @@
  *
  * - Thread: the waker is that thread. If it is a vCPU, the waker is the current thread of the guest (which made a
  *   request).
- * - Interrupt of a guest: if the CPU was idle since it was woken from a halt, the waker of the vCPU, then the wakeup
+ * - Interrupt of a guest: if the CPU was idle since it was woken from a halt, the vCPU's waker, then the wakeup
  *   latency of the vCPU.
  * - Interrupt of a host: the path ends there (a timer, a device). Packets between VMs pass in softirqs of the sending
  *   thread.
@@ -20,8 +20,8 @@
  *   is the vCPU's own, the time is attributed to the idle vCPU.
  * - Everything else is unknown.
  *
- * Cost: all steps move along the tracks of a resolver, so linear in the intervals read, plus a search for the last halt
- * of a CPU for each waker. Memory: the intervals of the path. */
+ * Cost: all steps move along a resolver's tracks, so linear in the intervals read, plus a search for the last halt
+ * of a CPU for each waker. Memory: the path's intervals. */
 #include "query/critical_path.h"
 
 #include <inttypes.h>
@@ -165,7 +165,7 @@ static int handler_start(struct path_walker *w, uint32_t v, int64_t t, const cha
 }
 
 /* Attributes [a, b] to a timer of vCPU v that caused the action of its handler `in` at t. If the vCPU was interrupted in
- * the handler, the wait for the timer ends at the start of the handler. */
+ * the handler, the wait for the timer ends at the handler's start. */
 static int attribute_timer(struct path_walker *w, uint32_t v, int64_t t, const char *in, int64_t a, int64_t b)
 {
 	const struct path_link via = { EDGE_INJECT, PATH_PROVEN };
@@ -305,7 +305,7 @@ static int attribute_wakeup_delay_on(struct path_walker *w, const struct target 
 	return 0;
 }
 
-/* Attributes [a, b], the end of a sleep, to the delivery of the wakeup to another CPU, after the waker acted. */
+/* Attributes [a, b], a sleep's end, to the delivery of the wakeup to another CPU, after the waker acted. */
 static int attribute_wakeup_delay(struct path_walker *w, const struct target *s, struct thread_ref *sleeper, int64_t at,
                                   int64_t a, int64_t b)
 {

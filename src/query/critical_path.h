@@ -59,7 +59,7 @@ int path_emit_unknown(struct path_walker *w, const struct target *s, int64_t a, 
 int path_emit_resolution(struct path_walker *w, const struct target *s, const struct resolution *p, int64_t a, int64_t b,
                          struct path_link via);
 
-/* Appends the activity of the target, or the causes of its wait, from t up to *end, which is at most b. */
+/* Appends the target's activity, or the causes of its wait, from t up to *end, which is at most b. */
 int path_append(struct path_walker *w, const struct target *s, int64_t t, int64_t b, struct path_link via, int64_t *end);
 
 #endif

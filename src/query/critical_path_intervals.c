@@ -1,4 +1,4 @@
-/* Intervals of a critical path: finds the actor of an interval, and decides if an interval extends the previous one.
+/* Intervals of a critical path: finds an interval's actor, and decides if an interval extends the previous one.
  *
  * The wakeup latency of a vCPU is attributed to the thread that it wakes, unless the guest has other work. */
 #include "query/critical_path.h"

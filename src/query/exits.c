@@ -1,12 +1,12 @@
 /* VM exits: number and reasons of the exits of a vCPU, and the times until the next VM entry.
  *
- * The history contains the reason of the latest exit; the status of the vCPU shows the time of the exit. While the
+ * The history contains the reason of the latest exit; the status of the vCPU shows the exit's time. While the
  * vCPU's thread is on a CPU, the vCPU is in guest mode unless its status is VMM; off the CPU the mode does not change.
  * So an exit starts with a new reason, or at the end of guest mode, and ends with the start of guest mode. An exit that
  * is followed by another exit or by an unknown time is counted, but has no length; nor has an exit that does not change
  * the status, because VM entries were not recorded.
  *
- * Cost: one walk over the statuses of the vCPUs. Memory: 8 bytes per exit, for exact percentiles. */
+ * Cost: one walk over the vCPUs' statuses. Memory: 8 bytes per exit, for exact percentiles. */
 #include "query/query_internal.h"
 
 #include <stdlib.h>
@@ -34,12 +34,12 @@ struct exit_counter {
 	struct actors actors;     /* vCPU, thread, name */
 	struct map row_of;          /* (actor << 32 | reason) -> index of the row */
 	struct resolver r;
-	uint32_t *vcpu;             /* number of vCPUs in the answer */
+	uint32_t *vcpu;             /* vCPUs in the answer */
 	size_t vcpus, vcpu_cap, current; /* current vCPU; the following members are its state */
 	int64_t t;                  /* time of the next step, ns */
 	enum mode mode;
 	bool started;
-	int64_t since;              /* start of the open exit, ns; valid only if row is not NO_ROW */
+	int64_t since;              /* the open exit's start, ns; valid only if row is not NO_ROW */
 	size_t row;
 };
 #define NO_ROW SIZE_MAX

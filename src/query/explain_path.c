@@ -1,5 +1,5 @@
 /* Sentences on the actors for which a thread slept: actors on its critical path, the culprits that delayed them, the
- * evidence, and the wakeup latency. Cost: the cost of the critical path. */
+ * evidence, and the wakeup latency. Cost: the critical path's cost. */
 #include "query/explain.h"
 
 #include <stdlib.h>

@@ -27,7 +27,7 @@ const char *const finding_kind_name[FINDING_KIND_COUNT] = {
 #undef FINDING_NAME
 };
 
-/* Steps the query of this phase. Returns 1 at its end, 0 if the budget is spent, -1 on error. */
+/* Steps this phase's query. Returns 1 at its end, 0 if the budget is spent, -1 on error. */
 static int step_sub(struct findings_query *v, const struct budget *budget, struct error *err)
 {
 	return query_step_until(v->sub, budget->until, err);

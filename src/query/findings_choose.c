@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 
-#define WANTED_MIN 0.01        /* floor of a victim: minimum share of the window that it wanted to run, ... */
+#define WANTED_MIN 0.01        /* a victim's floor: minimum share of the window that it wanted to run, ... */
 #define WAIT_MIN 10000000      /* ... or minimum length of one of its waits, ns */
 #define EVENT_BOUND 100000000  /* a VM that lost so much may have been paused: its gaps are read, ns */
 #define SLEEPER_LIFE 0.1       /* minimum lifetime of a thread with a critical path, share of the window */
@@ -164,7 +164,7 @@ static void choose_thread(struct findings_query *v, const struct victim *c)
 	consider(v, &c->target, d, c->tier);
 }
 
-/* The threads of a machine, and the machine if it is a group. A group that lost most time in its recorders is no victim. */
+/* A machine's threads, and the machine if it is a group. A group that lost most time in its recorders is no victim. */
 static int choose_threads(struct findings_query *v, uint32_t machine, struct error *err)
 {
 	const struct catalog *catalog = v->q.catalog;

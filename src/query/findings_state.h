@@ -8,7 +8,7 @@
 #include "query/stepped_query.h"
 
 #define SIMILAR_SHARE 0.95     /* of losses as similar as this, the larger share of the time wanted comes first */
-#define SLEEPERS 4   /* number of threads with a critical path */
+#define SLEEPERS 4   /* threads with a critical path */
 
 /* Tiers of victims. Of the last tier only one is a victim, and only if no other target is: hosts that run VMs, and the
  * control domain of Xen. */
@@ -56,7 +56,7 @@ struct findings_query {
 	struct query *sub;           /* running query of this phase; NULL: none */
 	struct delay_chain chain;    /* the largest one */
 	struct demand chain_demand;  /* of its target */
-	bool is_spread;              /* many VMs took the time of the worst victim */
+	bool is_spread;              /* many VMs took the worst victim's time */
 	int64_t lock_ns, lock_waits; /* waits for locks while a culprit kept the holder off its CPU */
 	struct actor lock_culprit;   /* culprit that took most of them; machine -1: none */
 	bool observed;               /* some thread or vCPU is known to have run */

@@ -2,7 +2,7 @@
  *
  * A lane cell is a part of the window. Its mark shows the row's share of that part: the letter of the kind for at least
  * 1/2, ':' for at least 1/10, ',' for less. Waiting is a separate group, because no machine takes that time. Cost: one
- * pass over the cells. Memory: the lanes of the printed rows. */
+ * pass over the cells. Memory: the printed rows' lanes. */
 #include "query/query_internal.h"
 
 #include <inttypes.h>
@@ -26,7 +26,7 @@ struct lane_row {
 	const struct flow_entry *entry;  /* NULL: a group */
 	int32_t group;
 	int64_t duration;
-	uint32_t lane;                   /* index of the lane */
+	uint32_t lane;                   /* the lane's index */
 	uint32_t kind;                   /* kind whose letter the lane shows */
 };
 
@@ -105,7 +105,7 @@ static int64_t cell_start(const struct page *p, int cell)
 	return flow_column(p->f->start, p->f->end, (unsigned)cell, (unsigned)p->cells);
 }
 
-/* Fills the lanes of the printed rows: the time of an entry is added to the lanes of the entry and of its group. */
+/* Fills the printed rows' lanes: the time of an entry is added to the lanes of the entry and of its group. */
 static void page_paint(struct page *p)
 {
 	const struct flow *f = p->f;

@@ -100,7 +100,7 @@ unsigned length_bin(int64_t ns)
 	return ns > 1 ? 63u - (unsigned)__builtin_clzll((uint64_t)ns) : 0;
 }
 
-/* Computes the distribution of the lengths. Reorders them. */
+/* Computes the lengths' distribution. Reorders them. */
 static void lengths_measure(int64_t *length, size_t n, struct gap_lengths *out)
 {
 	out->count = n;

@@ -21,7 +21,7 @@
 #define SLEEPS_MAX 64    /* sleeps per vCPU and direction in time that are searched for a device's server */
 #define SERVERS_MAX 8   /* candidates that find_server() counts */
 #define FAILURES_MAX 4    /* failed searches after which no more searches are made for a device */
-#define HANDLERS_MAX 64 /* intervals that are searched backwards for the handler of a device */
+#define HANDLERS_MAX 64 /* intervals that are searched backwards for a device's handler */
 #define EXITS_MAX 400   /* VM exits that are searched backwards */
 #define IRQS_OFF_NS 200000  /* assumed maximum guest execution time with interrupts disabled, ns */
 

@@ -26,7 +26,7 @@ int irq_source_woke_vcpu(struct irq_sources *k, uint32_t v, const struct wakeup 
 
 /* Corrects *raised, a time at which an interrupt may have been sent to the vCPU of thread `host`: if the thread slept
  * then, and a thread other than `server` ended the sleep (so not for this interrupt), moves *raised to the end of the
- * sleep. server: source of the interrupt; NULL: unknown. */
+ * sleep. server: the interrupt's source; NULL: unknown. */
 int irq_source_skip_sleep(struct irq_sources *k, struct thread_ref *host, const struct thread_ref *server, int64_t *raised);
 
 #endif

@@ -1,7 +1,7 @@
 /* Lock waits, and the lost CPU time that made them long.
  *
  * Events show which thread waits for a lock, and when (attribute Lock of a thread). If the waiter slept, its waker had
- * the lock, and the critical path of the sleep shows the delays of the holder. The time that the waiter itself lost
+ * the lock, and the critical path of the sleep shows the holder's delays. The time that the waiter itself lost
  * after its wakeup is summed separately: the lock was free by then, or had another holder. The holder of a lock for
  * which a thread spun is estimated (spin_waits.c).
  *
@@ -235,7 +235,7 @@ static int add_wait(struct lock_search *c, const struct interval *iv)
 	return spin_is_pause(history_string(q->catalog->h, iv->value)) ? spin_of_vcpu(c, c->at - q->catalog->threads, iv) : 0;
 }
 
-/* Adds the waits of the current row. Returns 1 at the end of the row, 0 if the budget is spent, -1 on error. */
+/* Adds the waits of the current row. Returns 1 at the row's end, 0 if the budget is spent, -1 on error. */
 static int add_waits_of_row(struct lock_search *c, const struct budget *budget)
 {
 	const struct history *h = c->q.catalog->h;

@@ -15,7 +15,7 @@
 #include "base/mem.h"
 
 #define BURSTS_MAX (8 << 20)
-#define BURSTS_MIN 5             /* minimum number of bursts of a timer */
+#define BURSTS_MIN 5             /* fewest bursts of a timer */
 #define REGULAR_MIN 0.6          /* minimum share of distances that repeat */
 #define BUSY_SHARE_MAX 0.25      /* maximum share of its time for which the process is busy while its guest counts as
                                   * idle */
@@ -125,7 +125,7 @@ static int lane_add_burst(struct periodic_search *s, struct vcpu_bursts *lane, i
 	return 0;
 }
 
-/* Adds the bursts of a vCPU, from a wakeup of its host thread to its next sleep. */
+/* Adds a vCPU's bursts, from a wakeup of its host thread to its next sleep. */
 static int collect_bursts(struct periodic_search *s, uint32_t vcpu)
 {
 	const struct catalog_thread *th = &s->catalog->thread[s->catalog->cpu[vcpu].host];

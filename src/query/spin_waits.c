@@ -10,7 +10,7 @@
  * - An interrupt may interrupt a wait. The wait continues after the interrupt if the suspect's vCPU executed nothing in
  *   between, because then the lock cannot have been released.
  *
- * Cost: the flow of each other vCPU, the statuses of the vCPU, and one analysis per machine of the way its vCPUs spin. */
+ * Cost: the flow of each other vCPU, the vCPU's statuses, and one analysis per machine of the way its vCPUs spin. */
 #include "query/locks.h"
 
 #include <stdio.h>
@@ -20,7 +20,7 @@
 #include "base/mem.h"
 
 #define SUSPICION_MIN 0.5     /* minimum share of a wait without a pCPU that makes a suspect */
-#define SUSPECTS_MAX 3   /* maximum number of suspects that are named together */
+#define SUSPECTS_MAX 3   /* most suspects that are named together */
 #define EXITS_MAX 65536 /* exits per vCPU that are read to learn its spin pattern */
 #define RUNS_MAX 1024    /* limit of guest-mode runs between these exits that are stored */
 #define RUN_FACTOR 4        /* maximum length of a run, as a multiple of short runs: the CPU's PAUSE window may grow */
@@ -131,7 +131,7 @@ static struct spin_pattern *machine_pattern(struct lock_search *c, uint32_t m)
 struct suspects {
 	struct actor actor[SUSPECTS_MAX];
 	unsigned n;
-	int32_t vcpu;  /* vCPU of the suspects; -1: several */
+	int32_t vcpu;  /* the suspects' vCPU; -1: several */
 };
 
 static void suspects_add(struct suspects *list, const struct actor *actor, int32_t vcpu)
@@ -228,7 +228,7 @@ static int suspect_thread(struct lock_search *c, uint32_t machine, int32_t tid, 
 	return 0;
 }
 
-/* Returns the names of the suspects: "104 or 105". */
+/* Returns the suspects' names: "104 or 105". */
 static uint32_t suspects_name(struct lock_search *c, const struct suspects *list)
 {
 	char text[256] = "";

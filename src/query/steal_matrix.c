@@ -88,7 +88,7 @@ static struct actor row_victim(const struct steal_query *s, const struct gap_row
 	return victim;
 }
 
-/* Returns the machine of a culprit: handlers and VMM time count for it like its threads. */
+/* Returns a culprit's machine: handlers and VMM time count for it like its threads. */
 static struct actor culprit_machine(const struct actor *culprit)
 {
 	struct actor out = *culprit;

@@ -16,7 +16,7 @@ bool budget_over(const struct budget *b)
 	return now_ns() >= b->until;
 }
 
-/* Returns the number of parts; 1 if the whole query takes a few ms. */
+/* Returns the part count; 1 if the whole query takes a few ms. */
 static size_t parts_for_window(const struct history *h, int64_t from, int64_t to)
 {
 	int128 span = (int128)history_end(h) - history_begin(h) + 1, window = (int128)to - from + 1;

@@ -25,7 +25,7 @@ static inline bool budget_spent(struct budget *b)  /* reads the clock in one of 
 }
 
 struct query_kind {
-	/* Continues part i in [part[i].from, part[i].to]. Returns 1 at the end of the part, 0 if the budget is spent, -1 on
+	/* Continues part i in [part[i].from, part[i].to]. Returns 1 at the part's end, 0 if the budget is spent, -1 on
 	 * error. */
 	int (*walk)(struct query *q, size_t i, struct budget *b, struct error *err);
 	/* Called when all parts are done. Returns 1 if the answer is ready, 0 if the parts must run again, -1 on error. */
@@ -49,10 +49,10 @@ struct query {
 	} part[PARTS_MAX];
 };
 
-/* The window is cut to the history. parts: number of parts; 0: query_parts(). */
+/* The window is cut to the history. parts: part count; 0: query_parts(). */
 void query_init(struct query *q, const struct query_kind *kind, const struct catalog *catalog, int64_t from, int64_t to,
                 size_t parts);
-size_t query_parts(const struct query *q);  /* returns the number of parts, by the length of the window and the number of
+size_t query_parts(const struct query *q);  /* returns the part count, by the length of the window and the number of
                                              * processors */
 /* query_step() until a time of the monotonic clock; for queries that run another one. */
 int query_step_until(struct query *q, int64_t until, struct error *err);

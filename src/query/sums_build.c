@@ -3,7 +3,7 @@
  * The history is divided into segments of time, which are swept in parallel. A block ends where its sums need few bytes
  * compared with the intervals from which they were computed: so the file grows by a limited share whatever the number of
  * rows and culprits is. The last block of a segment goes on in the next one. The blocks depend on the history alone, not on
- * the number of threads. */
+ * the thread count. */
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -12,7 +12,7 @@
 #include "query/window_gaps.h"
 
 #define SEGMENT_INTERVALS (1u << 20)
-#define READ_PER_SUM 10     /* minimum number of intervals that a block reads for each of its sums */
+#define READ_PER_SUM 10     /* fewest intervals that a block reads for each of its sums */
 
 struct sums_segment {
 	struct sweep sweep;

@@ -3,11 +3,11 @@
  * Blocks of level 0 tile the history's window. A block of each higher level is the sum of SUMS_FAN_OUT blocks below; the
  * last level has one block. Numbers are varints (7 bits a byte, the lowest first) unless noted:
  *
- *   blocks      number of rows; by row: difference to the previous row's number, bytes of its sums; head, tail, gaps; with
+ *   blocks      row count; by row: difference to the previous row's number, bytes of its sums; head, tail, gaps; with
  *               gaps: longest, its start - block's start; with head: culprit and ns of the first interval; with tail: those
- *               of the last one; number of culprits; by culprit: 2 * difference to the previous number + many, ns; if
+ *               of the last one; culprit count; by culprit: 2 * difference to the previous number + many, ns; if
  *               many (more than one interval): intervals, longest; with intervals: (start of the longest - block's start)
- *               >> place_shift(); number of buckets; by bucket: 2 * difference to the previous number + (count > 1); if
+ *               >> place_shift(); bucket count; by bucket: 2 * difference to the previous number + (count > 1); if
  *               that is set: count
  *   culprits    by culprit: kind, reason, machine + 1, tid + 1, bytes of the name, name
  *   directory   by level: number of blocks (u64); then by level and block: start (i64), offset (u64), bytes (u64)

@@ -1,4 +1,4 @@
-/* Finds the targets for a text from the user: by name, TID, start of a name, or glob. */
+/* Finds the targets for a text from the user: by name, TID, a name's start, or glob. */
 #include "query/query_internal.h"
 
 #include <fnmatch.h>
@@ -224,7 +224,7 @@ static char *suggest_machines(const struct catalog *catalog, int32_t tid)
 	return all;
 }
 
-/* Returns "Debian/CPU0 to CPU3", the CPUs of a machine, if `name` looks like a CPU; NULL: it does not. */
+/* Returns "Debian/CPU0 to CPU3", a machine's CPUs, if `name` looks like a CPU; NULL: it does not. */
 static char *suggest_cpus(const struct catalog *catalog, uint32_t machine, const char *name)
 {
 	const struct catalog_machine *m = &catalog->machine[machine];

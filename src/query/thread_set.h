@@ -7,7 +7,7 @@
 struct thread_set {
 	char *name;
 	uint32_t machine;    /* index of their machine, which is no container */
-	int32_t group;       /* index of the outer control group; -1: a process */
+	int32_t group;       /* the outer control group's index; -1: a process */
 	int32_t *tid;        /* ascending */
 	size_t threads;
 };

@@ -7,7 +7,7 @@
 struct wakeup {
 	int64_t at;               /* time at which the waker acted, ns; the sleep may end later */
 	int32_t machine, tid;     /* current thread of the waker's CPU; tid -1: unknown */
-	const char *in;           /* context of the waker: "thread", or the name of a handler; NULL: unknown */
+	const char *in;           /* the waker's context: "thread", or a handler's name; NULL: unknown */
 };
 
 /* Finds the wakeup that ended the sleep before `at`. */

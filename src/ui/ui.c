@@ -22,7 +22,7 @@
 /* keys that follow within this time count as a repeated key and get coarse frames; after a pause of this length a
  * detailed frame is drawn, ns */
 #define REPEAT_NS 80000000
-#define REPEATS 3             /* number of such keys in a row after which frames are coarse */
+#define REPEATS 3             /* such keys in a row after which frames are coarse */
 #define BACKLOG 8192          /* unsent output in the terminal's queue above which a frame is postponed, bytes */
 
 struct loop {
@@ -52,7 +52,7 @@ static int parse_depth(const char *color, enum depth *depth, struct error *err)
 	return error_set(err, STATUS_USAGE, "choose from auto, never, 8, 16, 256", "--color %s: invalid value", color);
 }
 
-/* Reacts to signals: to a new size, to SIGINT, and to the end of the terminal. */
+/* Reacts to signals: to a new size, to SIGINT, and to the terminal's end. */
 static void handle_signals(struct loop *l)
 {
 	if (l->on.resized)

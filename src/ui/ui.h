@@ -40,7 +40,7 @@ struct ui_options {
 	const char *glyphs;       /* "ascii", "cells", "blocks"; NULL: chosen by locale and terminal */
 	const char *color;        /* colour mode: "auto", "never", "8", "16", "256"; NULL: auto */
 	const char *script;       /* file with keys and commands to run without a terminal; NULL: interactive */
-	int width, height;        /* size of a scripted screen, cells; 0: 80 x 24 */
+	int width, height;        /* a scripted screen's size, cells; 0: 80 x 24 */
 	unsigned bench;           /* frames to draw for a benchmark; 0: no benchmark */
 	const struct ui_clocks *clocks;  /* callbacks for clock offsets; NULL: clock offsets cannot be changed */
 	const struct ui_traces *traces;  /* callback that reads events; NULL: events cannot be read */
@@ -78,7 +78,7 @@ struct ui_top_actions {
 	int (*record)(void *arg, int32_t tid, struct error *err);
 	/* Starts a flight recording with this trigger. Returns 0, or -1. */
 	int (*arm)(void *arg, const char *trigger, struct error *err);
-	/* Reads what the flight recording printed. Returns the number of saved recordings; *state: one line about the flight,
+	/* Reads what the flight recording printed. Returns the saved recording count; *state: one line about the flight,
 	 * "": there is none. Both texts stay valid until the next call. */
 	size_t (*flight)(void *arg, const char **state);
 	/* Returns the directory of saved recording i. */
@@ -101,7 +101,7 @@ struct ui_recording {
 	bool read, failed;         /* false: not read yet; true: unreadable, `verdict` is the reason */
 };
 
-/* The recordings of a directory, and what the screen may ask for. The caller provides them, because the screen itself
+/* A directory's recordings, and what the screen may ask for. The caller provides them, because the screen itself
  * reads no recordings and starts no programs. Functions with *err return 0, or -1. */
 struct ui_recordings {
 	void *arg;
@@ -112,7 +112,7 @@ struct ui_recordings {
 	int (*step)(void *arg, const size_t *wanted, size_t n);
 	int (*open)(void *arg, size_t row, struct error *err);
 	int (*compare)(void *arg, size_t row, size_t other, struct error *err);
-	int (*ticket)(void *arg, size_t row, char *file, size_t size, struct error *err);  /* *file: name of the page */
+	int (*ticket)(void *arg, size_t row, char *file, size_t size, struct error *err);  /* *file: the page's name */
 };
 
 /* Shows the list until the user quits. Returns 0, or -1. */

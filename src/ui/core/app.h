@@ -42,9 +42,9 @@ struct app {
 	/* Appearance of the screen. */
 	struct appearance appearance;
 	struct time_axis axis;
-	int w, h_cells;                /* size of the screen, cells */
-	enum lost_unit unit;           /* unit of the lost time next to the name of each row */
-	int label_w;                   /* width of the labels to the left of the time area, columns */
+	int w, h_cells;                /* the screen's size, cells */
+	enum lost_unit unit;           /* unit of the lost time next to each row's name */
+	int label_w;                   /* width of the labels to the time area's left, columns */
 	int rows_shown;                /* screen lines with rows in the last frame */
 	struct row_id *line_row;       /* row on each line of the screen, for the mouse; kind ROW_KINDS: none */
 
@@ -98,10 +98,10 @@ int app_take_answer(struct app *app, struct question *q, struct query **query, i
 /* Returns true if keys go to the rows or the pane below them, false if a prompt or a list is open. */
 bool app_rows_have_keys(const struct app *app);
 void app_prompt(struct app *app, enum prompt_kind kind, const char *initial);
-void app_layout(struct app *app, int label_w);  /* Sets the width of the labels; keeps the window. */
+void app_layout(struct app *app, int label_w);  /* Sets the labels' width; keeps the window. */
 /* Returns true if the window did not change since the last app_layout(). */
 bool app_window_is_unchanged(const struct app *app);
-/* Fits a restored view, which was made for another number of columns, into the current columns. */
+/* Fits a restored view, which was made for another column count, into the current columns. */
 void app_refit(struct app *app);
 void app_copy(struct app *app, const char *text);  /* copies the text to the terminal's clipboard */
 void app_select(struct app *app, size_t row);  /* selects the row with this index, or the last row */

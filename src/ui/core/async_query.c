@@ -48,7 +48,7 @@ static void report_progress(struct async_queries *a)
 	async_wake_viewer(a);
 }
 
-/* Stores the result of a step: done as returned by query_step(). */
+/* Stores a step's result: done as returned by query_step(). */
 static void end_step(struct worker *worker, int done, const struct error *err, int64_t cost)
 {
 	struct async_queries *a = worker->a;

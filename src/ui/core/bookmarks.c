@@ -1,7 +1,7 @@
 /* Bookmarks: rows and times that the user wants to return to, kept in a file that the caller of the viewer names.
  *
- * Each line of the file is one bookmark: cursor, first cell, ns per cell and number of cells, markers A and B ("-": not
- * set), the name of the row, and after a tab a note. Lines that cannot be parsed or that refer to a row missing in this
+ * Each line of the file is one bookmark: cursor, first cell, ns per cell and cell count, markers A and B ("-": not
+ * set), the row's name, and after a tab a note. Lines that cannot be parsed or that refer to a row missing in this
  * history are not listed but stay in the file. Several viewers may share the file: each change is applied to its current
  * content under a lock, and the list is read again before it is shown. */
 #include "ui/core/bookmarks.h"
@@ -29,14 +29,14 @@
 struct bookmark {
 	struct view view;
 	char *line;      /* the bookmark's line in the file; never NULL */
-	char *note;      /* note of the user, escaped; "": none */
+	char *note;      /* the user's note, escaped; "": none */
 };
 
 struct bookmarks {
 	struct list list;
 	struct bookmark *bookmark;
 	size_t bookmarks, cap;
-	char *file;      /* file of the bookmarks; NULL: not saved */
+	char *file;      /* the bookmarks' file; NULL: not saved */
 };
 
 static struct bookmarks *bookmarks_of(const struct app *app)
@@ -70,7 +70,7 @@ static bool parse_number(const char **at, int64_t *number)
 	return true;
 }
 
-/* Parses "7000x57" (ns per cell x number of cells) and advances *at. The number is missing in lines of earlier versions.
+/* Parses "7000x57" (ns per cell x cell count) and advances *at. The number is missing in lines of earlier versions.
  * Returns false if the text is invalid. */
 static bool parse_cells(const char **at, struct view *v)
 {
@@ -156,7 +156,7 @@ static void load_file(struct app *app, struct bookmarks *all)
 	fclose(f);
 }
 
-/* Locks the directory of the file, so that no lock file is needed. Returns its descriptor, -1: error. */
+/* Locks the file's directory, so that no lock file is needed. Returns its descriptor, -1: error. */
 static int lock_dir(const char *file)
 {
 	const char *slash = strrchr(file, '/');

@@ -18,7 +18,7 @@ bool manual_offset_cancel(struct app *app);  /* cancels the job; false: there wa
 bool manual_offset_take(struct app *app, struct history **h, struct catalog *catalog, struct rows *rows, bool *changed);
 bool manual_offset_supported(const struct app *app);  /* true: clocks can be shifted */
 bool manual_offset_busy(const struct app *app);
-/* Text with the progress of the job; false: no job is running. */
+/* Text with the job's progress; false: no job is running. */
 bool manual_offset_text(struct app *app, char *buf, size_t size);
 /* Returns the offsets of the history shown: "Debian +3 us", or "". */
 const char *manual_offset_list(const struct app *app);

@@ -41,7 +41,7 @@ static bool thread_row(const struct app *app, int64_t machine, int64_t tid, stru
 	return t >= 0;
 }
 
-/* Finds the row of an actor: its thread; its vCPU if the guest has no trace; the machine if the actor is an idle CPU and
+/* Finds an actor's row: its thread; its vCPU if the guest has no trace; the machine if the actor is an idle CPU and
  * the machine has several CPUs. Returns false if the actor has no row. */
 static bool actor_row(const struct app *app, const struct actor *actor, const char *name, struct row_id *out)
 {

@@ -21,7 +21,7 @@ struct gap_search {
 	struct target target;
 	int direction;
 	int64_t from, t;       /* start and current position of the search, ns */
-	int64_t requested, found;  /* number of gaps to move by, and moved so far */
+	int64_t requested, found;  /* gaps to move by, and moved so far */
 	struct gap gap;        /* last gap found */
 	struct view before;
 };
@@ -107,7 +107,7 @@ static bool stops_at_gap(const struct app *app, const struct gap_search *search,
 	return !is_vm_exit_only(app, gap);
 }
 
-/* Starts the next phase when the search reached the end of the row: first checks for long gaps in the other direction,
+/* Starts the next phase when the search reached the row's end: first checks for long gaps in the other direction,
  * then, if there are none, includes short gaps. Returns false if the search has ended. */
 static bool start_next_phase(struct app *app, bool found)
 {

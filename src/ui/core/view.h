@@ -21,7 +21,7 @@ struct view {
 	int64_t step;    /* ns per column, >= 1 */
 	int64_t cursor;  /* time at the cursor, ns; always within the window and the trace */
 	int64_t a, b;    /* markers A and B, ns; VIEW_NONE: not set */
-	int64_t range;   /* start of a range selection, ns, which ends at the cursor; VIEW_NONE: none */
+	int64_t range;   /* a range selection's start, ns, which ends at the cursor; VIEW_NONE: none */
 	struct row_id row;
 	int cols;        /* number of columns that t0 and step were chosen for; 0: the current number */
 };
@@ -29,7 +29,7 @@ struct view {
 /* Bounds within which a view can move. */
 struct view_bounds {
 	int64_t begin, end;  /* first and last ns of the history */
-	int cols;            /* columns of the time area, >= 1 */
+	int cols;            /* the time area's columns, >= 1 */
 };
 
 void view_whole(struct view *v, const struct view_bounds *g);
@@ -46,7 +46,7 @@ void view_goto(struct view *v, const struct view_bounds *g, int64_t t);
 void view_centre(struct view *v, const struct view_bounds *g, int64_t from, int64_t to);
 /* Zooms so that [from, to] fills num/den of the window, centred. Moves the cursor to `from`. */
 void view_fit(struct view *v, const struct view_bounds *g, int64_t from, int64_t to, int num, int den);
-/* Fits a window that begins at t0 and has `cols` columns of step ns into the current number of columns. */
+/* Fits a window that begins at t0 and has `cols` columns of step ns into the current column count. */
 void view_refit(struct view *v, const struct view_bounds *g, int64_t t0, int64_t step, int cols);
 void view_resize(struct view *v, const struct view_bounds *g);  /* call after the number of columns changed */
 
@@ -56,7 +56,7 @@ void view_resize(struct view *v, const struct view_bounds *g);  /* call after th
 
 struct undo {
 	struct view past[UNDO_MAX];
-	size_t len, at;  /* number of entries; entries with an index >= `at` can be redone */
+	size_t len, at;  /* entry count; entries with an index >= `at` can be redone */
 };
 
 void undo_push(struct undo *u, const struct view *before);

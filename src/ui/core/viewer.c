@@ -1,4 +1,4 @@
-/* Life cycle of the viewer: start, end, change of the history, and background work between keys. */
+/* Life cycle of the viewer: start, end, the history's change, and background work between keys. */
 #include "ui/core/viewer.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Keys and actions. The table ACTIONS is the source of the keymap, the footer, the help and the man page. */
+/* Keys and actions. The table ACTIONS is the keymap's source, the footer, the help and the man page. */
 #ifndef STEALSCOPE_UI_INPUT_KEYS_H
 #define STEALSCOPE_UI_INPUT_KEYS_H
 
@@ -21,7 +21,7 @@ enum key {
 	KEY_CODE_F1 = 0x200100,  /* F1; F2 is F1 + 1, and so on to F24 */
 };
 
-/* Table of actions: X(code, name in config.yaml, default keys, section of the help, help). ACT_IN_PANE_GO and the
+/* Table of actions: X(code, name in config.yaml, default keys, the help's section, help). ACT_IN_PANE_GO and the
  * following actions apply while a pane has the focus; then their keys hide the same keys of other actions. */
 #define ACTIONS(X) \
 	X(ACT_DOWN, "row-down", "j <Down> <WheelDown>", "Rows", "next row") \

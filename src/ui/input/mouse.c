@@ -1,7 +1,7 @@
 /* The first button of the mouse:
  *
  * - on a row: selects it and moves the cursor; dragging selects a range; on its triangle: folds or unfolds it
- * - on a key hint: presses the key; on the headings of a pane: sorts by the column
+ * - on a key hint: presses the key; on a pane's headings: sorts by the column
  * - on the map of the whole trace: moves the window
  * - on a line of a pane: selects the line; again: goes to its row or time */
 #include "ui/panes/pane.h"

@@ -1,4 +1,4 @@
-/* A line of input at the bottom of the screen: command line, searches, file names. Pure state, except for drawing. */
+/* A line of input at the screen's bottom: command line, searches, file names. Pure state, except for drawing. */
 #ifndef STEALSCOPE_UI_INPUT_PROMPT_H
 #define STEALSCOPE_UI_INPUT_PROMPT_H
 
@@ -19,9 +19,9 @@ enum prompt_result { PROMPT_EDITING, PROMPT_CHANGED, PROMPT_DONE, PROMPT_CANCELL
 struct prompt {
 	enum prompt_kind kind;
 	char text[PROMPT_MAX_BYTES];  /* UTF-8 */
-	size_t at;                  /* position of the cursor, byte offset */
+	size_t at;                  /* the cursor's position, byte offset */
 	char *history[PROMPT_KINDS][PROMPT_HISTORY];  /* earlier lines of each kind of prompt, the newest last; NULL: none */
-	int recall;                 /* number of lines that the user went back in the history; 0: the new line */
+	int recall;                 /* lines that the user went back in the history; 0: the new line */
 };
 
 void prompt_open(struct prompt *p, enum prompt_kind kind, const char *initial);

@@ -4,7 +4,7 @@
 
 #include "ui/core/viewer.h"
 
-/* Runs the lines of a script:
+/* Runs a script's lines:
  *
  *   :command            as typed on the command line (":screen FILE" saves the screen as text)
  *   key > <Enter>       keys; spaces between them are ignored

@@ -46,7 +46,7 @@ static void blame_pane_get_title(const struct app *app, const struct pane *pane,
 	         : s->by == STEAL_BY_MACHINE ? ", by machine (zoom in for threads)" : "");
 }
 
-/* Selects the row of the culprit. */
+/* Selects the culprit's row. */
 static void blame_pane_follow_line(struct app *app, struct pane *pane, size_t i)
 {
 	const struct steal *s = &((const struct blame_pane *)pane)->steal;

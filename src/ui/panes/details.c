@@ -15,7 +15,7 @@
 
 struct details {
 	struct pane pane;
-	struct pager text;  /* lines of the pane */
+	struct pager text;  /* the pane's lines */
 	char *explanation;  /* NULL: none, or not yet computed */
 	bool asked;         /* the explanation is computed */
 	bool from_overview;  /* the pane was opened in the overview */

@@ -13,13 +13,13 @@
 #include "compare/compare.h"
 #include "ui/panes/pane.h"
 
-#define MAX_GAPS 100000  /* number of gaps that are searched for the longest gap */
+#define MAX_GAPS 100000  /* gaps that are searched for the longest gap */
 
 struct diff_pane {
 	struct table_pane table;
 	char other[512];     /* file of the history to compare with; "": this history */
 	bool is_from_command;  /* `other` was just set by :diff; without it the pane compares with the rest of this history */
-	int64_t from, to;    /* window of the pane, ns */
+	int64_t from, to;    /* the pane's window, ns */
 	int64_t other_from, other_to;  /* window of the other side if it is this history, ns */
 	struct diff diff;
 	struct origin other_origin;
@@ -230,7 +230,7 @@ static int diff_pane_report(struct app *app, struct pane *pane, FILE *f, struct 
 
 /* ---- Jumps --------------------------------------------------------------------------------------------------------- */
 
-/* Moves to the target of the line: to its longest gap in the window, or to the window if it has no gap. */
+/* Moves to the line's target: to its longest gap in the window, or to the window if it has no gap. */
 static void diff_pane_follow_line(struct app *app, struct pane *pane, size_t i)
 {
 	const struct diff_pane *p = diff_pane_state(pane);

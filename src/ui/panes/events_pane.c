@@ -1,7 +1,7 @@
 /* The events pane: the report of `events` around the cursor, of the row's machine and the machines that run it.
  *
  * A history contains no events, so the pane reads them from the traces (struct ui_traces). The pane keeps the time for
- * which it was opened; moving its cursor moves the cursor of the rows. */
+ * which it was opened; moving its cursor moves the rows' cursor. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,7 +66,7 @@ static struct query *events_pane_open_query(struct app *app, struct pane *pane, 
 	return query_task_open(&kind, q);
 }
 
-/* Takes the events; moves the cursor to the first event at or after the time of the pane. */
+/* Takes the events; moves the cursor to the first event at or after the pane's time. */
 static void events_pane_take_answer(struct app *app, struct pane *pane, struct query *q)
 {
 	struct events_pane *p = (struct events_pane *)pane;
@@ -88,7 +88,7 @@ static bool events_pane_open(struct app *app, struct pane *pane)
 	struct events_pane *p = (struct events_pane *)pane;
 	struct target s;
 	const struct row_id row = app->view.row;
-	if (!row_target(&app->catalog, row, &s))  /* a CPU of the host or a request: use the events of the machine */
+	if (!row_target(&app->catalog, row, &s))  /* a CPU of the host or a request: use the machine's events */
 		app->view.row = (struct row_id){ ROW_MACHINE, row_machine(&app->rows, row) };
 	const bool opened = pane_scope_open(app, pane);
 	app->view.row = row;

@@ -13,8 +13,8 @@
 #include "ui/panes/pane.h"
 #include "ui/panes/pane_export.h"
 
-#define MACHINE_SUM UINT32_MAX  /* value of flow_line.entry for the line of a machine */
-#define CACHED_LANES 64   /* number of lines for which bars are cached */
+#define MACHINE_SUM UINT32_MAX  /* value of flow_line.entry for a machine's line */
+#define CACHED_LANES 64   /* lines for which bars are cached */
 
 struct flow_pane {
 	struct pane pane;
@@ -26,7 +26,7 @@ struct flow_pane {
 		int64_t duration;  /* time of the actor or machine, ns */
 	} *line;
 	size_t lines_cap;
-	int widest;            /* columns of the widest name */
+	int widest;            /* the widest name's columns */
 	struct cell *lane;     /* bars: lane_cols cells for each line, the first for line lane_top; NULL: none */
 	size_t lane_top;
 	int lane_cols;
@@ -172,7 +172,7 @@ bool request_thread(struct app *app, struct row_id row, uint32_t *thread)
 	return found >= 0;
 }
 
-/* Finds the thread for the flow of the selected row: the row's thread, or the thread on the CPU at the cursor. Returns
+/* Finds the thread for the selected row's flow: the row's thread, or the thread on the CPU at the cursor. Returns
  * false, after a message, if there is none. */
 static bool thread_of_row(struct app *app, uint32_t *thread)
 {
@@ -231,7 +231,7 @@ static int vis_of_kind(uint8_t kind)
 }
 
 /* Computes the lanes to which each entry adds its cells. A line has a lane for each kind of entry. entry_lane: lane in
- * the line of the entry; machine_lane: lane in the line of its machine; UINT32_MAX: none. */
+ * the entry's line; machine_lane: lane in the line of its machine; UINT32_MAX: none. */
 static void lanes_of_entries(const struct flow_pane *p, size_t n, uint32_t *entry_lane, uint32_t *machine_lane)
 {
 	const struct flow *f = &p->flow;
@@ -248,7 +248,7 @@ static void lanes_of_entries(const struct flow_pane *p, size_t n, uint32_t *entr
 	}
 }
 
-/* Adds the flow's cells to the columns of the screen, lane[lane_of[entry] * cols ...].
+/* Adds the flow's cells to the screen's columns, lane[lane_of[entry] * cols ...].
  *
  * A cell of the flow is much shorter than a column; if it lies in two columns, its time is divided between them. If a
  * cell is longer than a column (A..B is much longer than the window), the position of the time within the cell is
@@ -272,7 +272,7 @@ static void add_cells(const struct app *app, const struct flow *f, const uint32_
 	}
 }
 
-/* Makes the bars of the visible lines: the time of other lines is VIS_NONE, the line's own time is drawn from the
+/* Makes the visible lines' bars: the time of other lines is VIS_NONE, the line's own time is drawn from the
  * bottom. */
 static void make_lanes(const struct app *app, struct flow_pane *p, int columns)
 {

@@ -13,14 +13,14 @@ struct overview {
 	struct culprit_waits *waits;  /* by row of s; valid if has_waits */
 	bool *has_waits;
 	struct question waits_question;
-	size_t asked[WAITS_MAX], asked_len;  /* rows of the pending question */
+	size_t asked[WAITS_MAX], asked_len;  /* the pending question's rows */
 	size_t follow;              /* row whose wait by its culprit is opened when it is known; SIZE_MAX: none */
 	size_t machines;            /* number of lines that show machines */
 	enum summary_order by;
 	enum thread_grouping grouping;
 	int64_t sums_from, sums_to;  /* window for which the sums are known; gaps are requested after the sums */
 	bool has_gaps;              /* the gaps are known as well */
-	struct target at;          /* target of the selected line */
+	struct target at;          /* the selected line's target */
 	/* has_target: `at` is set; cursor_set: the cursor of the rows was moved to the longest gap, or by the user */
 	bool has_target, cursor_set;
 	bool verdict_seen;          /* the line of the verdict's target was selected */
@@ -46,7 +46,7 @@ void overview_row_text(const struct app *app, const struct summary_row *r, char 
 const char *overview_culprit_text(const struct app *app, const struct overview *p, const struct summary_row *r, char *buf,
                                   size_t size);
 void overview_forget_waits(struct overview *p);
-/* Asks for the waits of the visible lines, and takes the answer. */
+/* Asks for the visible lines' waits, and takes the answer. */
 void overview_refresh(struct app *app, struct pane *pane);
 /* Moves to the wait in which the culprit of line i took most. */
 void overview_follow_line(struct app *app, struct pane *pane, size_t i);

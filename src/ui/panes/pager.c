@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "ui/input/keys.h"
 
-#define SAMPLE_COLUMNS 5  /* columns of a sample, including the space after it */
+#define SAMPLE_COLUMNS 5  /* a sample's columns, including the space after it */
 
 void pager_open(struct pager *p, bool picks, const char *title)
 {
@@ -214,7 +214,7 @@ static const char *hint_of(const struct pager *p)
 	return p->picks ? " Enter picks  / searches  q closes " : " / searches  q closes ";
 }
 
-/* Draws the hint at the end of the title: the number of lines below the screen, and the keys that fit. */
+/* Draws the hint at the title's end: the number of lines below the screen, and the keys that fit. */
 static void draw_hint(const struct pager *p, struct screen *s, int x, int y, size_t below, struct style style)
 {
 	char more[40] = "", hint[3][128];

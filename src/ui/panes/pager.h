@@ -16,7 +16,7 @@ enum pager_result {
 struct pager {
 	char title[128];
 	struct pager_line {
-		char *text;    /* text of the line, escaped */
+		char *text;    /* the line's text, escaped */
 		int64_t tag;   /* value that identifies the line when it is picked; -1: the line cannot be picked */
 		struct glyph sample;  /* coloured sample drawn before the text; ch 0: none */
 		bool heading;
@@ -39,7 +39,7 @@ size_t pager_position(const struct pager *p);
 void pager_set_position(struct pager *p, size_t position);
 /* PICKED, DROPPED, EDITS and MOVED store the tag of the selected line in *tag. */
 enum pager_result pager_key(struct pager *p, uint32_t key, int height, int64_t *tag);
-int64_t pager_tag(const struct pager *p);  /* tag of the selected line; -1: none */
+int64_t pager_tag(const struct pager *p);  /* the selected line's tag; -1: none */
 void pager_draw(struct pager *p, struct screen *s, int y, int height, const struct palette *palette);
 
 #endif

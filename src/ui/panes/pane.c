@@ -383,7 +383,7 @@ static int draw_empty_text(const char *text, struct screen *s, int y, int w, int
 	return i;
 }
 
-/* Returns the number of lines between the title and the lines of the pane. */
+/* Returns the number of lines between the title and the pane's lines. */
 static int headings_of(const struct app *app, const struct pane *p)
 {
 	return (p->ops->heading != NULL) + (p->ops->above && p->valid ? p->ops->above(app, p, NULL, 0) : 0);
@@ -406,7 +406,7 @@ int pane_height(const struct app *app, int space)
 	return height < 1 ? 1 : height > space - ROWS_MIN ? space > ROWS_MIN ? space - ROWS_MIN : 0 : height;
 }
 
-/* Returns the longest key hint that fits at the end of the title; "": none fits. */
+/* Returns the longest key hint that fits at the title's end; "": none fits. */
 static const char *hint_of(const struct app *app, const struct pane *p, int space)
 {
 	static const char *const hints[3][2] = { { " Tab focuses it  X export  q closes ", " Tab " },

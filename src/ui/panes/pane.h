@@ -13,7 +13,7 @@
 #include "ui/panes/pager.h"
 #include "ui/panes/pane_export.h"
 
-/* Table of panes: X(id, table of operations, action that opens the pane, and closes it if it is open). */
+/* Table of panes: X(id, operation table, action that opens the pane, and closes it if it is open). */
 #define PANES(X) \
 	X(PANE_OVERVIEW, overview_pane, ACT_OVERVIEW) \
 	X(PANE_FLOW, flow_pane, ACT_FLOW_TOGGLE) \
@@ -71,12 +71,12 @@ struct pane_ops {
 	void (*closed)(struct app *app, struct pane *p);
 	/* called before each frame; of a pane with a question: while it has an answer */
 	void (*refresh)(struct app *app, struct pane *p);
-	/* The question of the pane: window of the answer (NULL: that of the scope, else pane_window()), and its query for
+	/* The pane's question: window of the answer (NULL: that of the scope, else pane_window()), and its query for
 	 * [p->from, p->to]; is_long: it takes one long step. */
 	void (*window)(const struct app *app, const struct pane *p, int64_t *from, int64_t *to);
 	struct query *(*query)(struct app *app, struct pane *p, struct error *err);
 	bool is_long;
-	void (*take)(struct app *app, struct pane *p, struct query *q);  /* takes the answer of the query */
+	void (*take)(struct app *app, struct pane *p, struct query *q);  /* takes the query's answer */
 	void (*arrange)(struct app *app, struct pane *p);       /* makes the lines, for the filter and the width */
 	void (*sort)(struct app *app, struct pane *p, int by);  /* sorts by the next column (by 1), or the previous one (-1) */
 	void (*group)(struct app *app, struct pane *p);         /* groups the lines by the next key; NULL: no groups */
@@ -99,7 +99,7 @@ struct pane_ops {
 	/* mouse press on column x of the headings; NULL: sorts by the next column */
 	void (*press_heading)(struct app *app, struct pane *p, int x);
 	void (*tab)(struct app *app, struct pane *p);          /* handles <Tab> in a pane that replaces the rows */
-	/* Text of the status line for the selected line; NULL or "": the text of the selected row. */
+	/* Text of the status line for the selected line; NULL or "": the selected row's text. */
 	void (*status_text)(const struct app *app, const struct pane *p, size_t i, char *buf, size_t size);
 	/* Lists: the line with this tag was picked (Enter), deleted (d), selected. */
 	void (*pick)(struct app *app, struct pane *p, int64_t tag);
@@ -139,7 +139,7 @@ bool panes_cancel(struct app *app);  /* drops the pending question; false: there
 /* Panes on screens with fewer columns omit some of their columns; the status line shows these values. */
 #define PANE_NARROW 60
 
-int panes_label_w(const struct app *app, const struct pane *p);  /* width of the labels; p NULL: without a pane */
+int panes_label_w(const struct app *app, const struct pane *p);  /* the labels' width; p NULL: without a pane */
 int pane_label_w(int w);  /* default width of the labels on a screen of w columns */
 
 void pane_drop_answer(struct pane *p);  /* frees the answer and the lines */
@@ -160,14 +160,14 @@ void pane_diff(struct app *app, const char *file);
 /* Stores the selected row and the window in p->scope and moves the focus into the pane. Returns false, after a message, if
  * the row is not a machine, vCPU or thread. */
 bool pane_scope_open(struct app *app, struct pane *p);
-/* Fills *s with the target of the scope. Returns s. */
+/* Fills *s with the scope's target. Returns s. */
 const struct target *pane_target(const struct app *app, const struct pane *p, struct target *s);
 
 /* ---- Panes that show a report, see table_pane.c. `report` writes it, into the pane as into a file; the pane adds the
- * order and the filter of the lines. Such a pane is one file: its query, its report, a title, and what Enter does. */
+ * order and the lines' filter. Such a pane is one file: its query, its report, a title, and what Enter does. */
 struct table_pane {
 	struct pane pane;
-	struct report_table table;     /* rows of the report, if has_table */
+	struct report_table table;     /* the report's rows, if has_table */
 	bool has_table;
 	struct time_axis axis;  /* of the times in the table */
 	size_t *line;           /* rows that pass the filter, sorted */
@@ -196,7 +196,7 @@ int table_pane_export(struct app *app, struct pane *pane, FILE *f, enum report_f
 
 /* Stores the window that panes use. Returns true if it is A..B, false if it is the window on the screen. */
 bool pane_window(const struct app *app, int64_t *from, int64_t *to);
-/* Formats the length of a window: "1.47 s", or "A..B, 1.47 s" if the markers are at from and to. */
+/* Formats a window's length: "1.47 s", or "A..B, 1.47 s" if the markers are at from and to. */
 char *pane_window_text(const struct app *app, int64_t from, int64_t to, char buf[TIME_TEXT]);
 /* Finds the thread that serves a request at the cursor. Returns false, after a message, if there is none. */
 bool request_thread(struct app *app, struct row_id row, uint32_t *thread);
@@ -215,7 +215,7 @@ void list_open(struct app *app, struct pane *p);
 void list_arrange(struct app *app, struct pane *p);  /* makes the lines again; keeps filter and position */
 void list_key(struct app *app, uint32_t key);  /* handles a key of the open list */
 void list_search(struct app *app, const char *text);  /* shows only lines that contain the text */
-void list_edit(struct app *app, const char *text);  /* sets the note of the selected line */
+void list_edit(struct app *app, const char *text);  /* sets the selected line's note */
 void list_close(struct app *app);
 void list_release(struct pane *p);  /* frees the lines; for the operations of lists */
 void list_draw(struct app *app, struct screen *s, int y, int height);

@@ -1,4 +1,4 @@
-/* Writes the content of panes to files, as text, csv or json, with the columns of the corresponding commands. */
+/* Writes the content of panes to files, as text, csv or json, with the corresponding commands' columns. */
 #ifndef STEALSCOPE_UI_PANES_PANE_EXPORT_H
 #define STEALSCOPE_UI_PANES_PANE_EXPORT_H
 
@@ -14,7 +14,7 @@ void export_origin(const struct app *app, const struct pane *p, const struct tar
 /* Creates a file that the user named. Fails if the file exists, unless the name ends in "!", or is the open history. */
 int export_begin(const struct app *app, const char *name, struct save *save, struct error *err);
 
-/* opens a prompt that exports the open pane, or the flow of the selected row */
+/* opens a prompt that exports the open pane, or the selected row's flow */
 void export_prompt(struct app *app);
 /* The suffix of the file name determines the format; "": default name. */
 void export_pane(struct app *app, const char *file);

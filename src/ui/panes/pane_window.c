@@ -33,7 +33,7 @@ bool pane_scope_open(struct app *app, struct pane *p)
 		app_message(app, "select a machine, a vCPU or a thread");
 		return false;
 	}
-	app_layout(app, panes_label_w(app, p));  /* columns of this pane, because the window may depend on them */
+	app_layout(app, panes_label_w(app, p));  /* this pane's columns, because the window may depend on them */
 	p->scope.row = app->view.row;
 	pane_window(app, &p->scope.from, &p->scope.to);
 	pane_drop_answer(p);

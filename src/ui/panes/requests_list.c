@@ -1,6 +1,6 @@
 /* The requests list: requests that an application marked, slowest first, with the values of `latency requests`: bounds
  * of the time taken from each request, and the culprit. Picking a request sets the markers to its start and end, zooms
- * to it and selects the thread that served it; Enter then opens the flow of this interval.
+ * to it and selects the thread that served it; Enter then opens this interval's flow.
  *
  * All requests are read when the list opens; only the LISTED_MAX slowest are listed and have their culprits computed. */
 #include <stdio.h>
@@ -15,7 +15,7 @@
 
 #define LISTED_MAX 1000
 #define ID_COLUMNS_MAX 16  /* widest column of ids */
-#define LABELS_WIDE 140    /* columns of the terminal; narrower ones show the label of a request instead of its id */
+#define LABELS_WIDE 140    /* the terminal's columns; narrower ones show the label of a request instead of its id */
 
 enum { LATENCY, TAKEN, CULPRIT, START, ID, SERVER, COLUMNS };
 

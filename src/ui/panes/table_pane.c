@@ -162,7 +162,7 @@ void table_pane_sort(struct app *app, struct pane *pane, int by)
 
 /* ---- Drawing ------------------------------------------------------------------------------------------------------ */
 
-/* Returns true if a list of names, "a b", contains the name of the column. */
+/* Returns true if a list of names, "a b", contains the column's name. */
 static bool is_listed(const struct column *c, const char *list)
 {
 	const size_t n = strlen(name_of(c));
@@ -172,7 +172,7 @@ static bool is_listed(const struct column *c, const char *list)
 	return false;
 }
 
-/* above: row of the line above, TABLE_HEADING: none. */
+/* above: the line above's row, TABLE_HEADING: none. */
 static void draw_row(const struct app *app, struct table_pane *p, struct screen *s, int y, size_t row, size_t above,
                      struct style style, bool selected)
 {

@@ -15,7 +15,7 @@
 /* An OSC sequence that is being read, without "ESC ]". */
 struct osc { char text[OSC_MAX + 1]; size_t len; bool has_escape; };
 
-/* Adds a character. Returns true at the end of the sequence: BEL, the character after ESC, or too many characters, which
+/* Adds a character. Returns true at the sequence's end: BEL, the character after ESC, or too many characters, which
  * leave an empty text. */
 bool osc_add(struct osc *o, uint32_t c);
 /* Returns true if the text is the answer "11;rgb:RRRR/GGGG/BBBB" with a light colour. */

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#define CELL_W 8      /* width of a cell, pixels */
+#define CELL_W 8      /* a cell's width, pixels */
 #define CELL_H 17
 #define BASE_LINE 13  /* baseline of letters, pixels from the top of a cell */
 #define FONT_SIZE 13

@@ -12,7 +12,7 @@ enum paint { PAINT_TEXT, PAINT_HTML, PAINT_SVG };
 struct rgb { unsigned r, g, b; };
 struct rgb screen_colour(int index);  /* colour of a palette index below 256 */
 
-/* Returns the format for the suffix of the file name: .html, .svg, text for all others. */
+/* Returns the format for the file name's suffix: .html, .svg, text for all others. */
 enum paint paint_format_of(const char *file);
 /* Writes the screen. light: the default colours are dark on light. Pictures need only a monospaced font for letters:
  * bars and lines are drawn as shapes. */

@@ -24,7 +24,7 @@ struct screen_loop {
 
 /* Opens the terminal, without a theme. Returns 0, or -1 with nothing to close. */
 int screen_loop_open(struct screen_loop *l, struct error *err);
-/* The same, with the theme of the options, and the mouse on. */
+/* The same, with the options' theme, and the mouse on. */
 int screen_loop_begin(struct screen_loop *l, const struct ui_options *options, struct error *err);
 void screen_loop_end(struct screen_loop *l);
 /* Waits for a key, a signal or bytes of `fd` (-1: none), for the time of `limit` at most (NULL: no limit). Returns bits. */

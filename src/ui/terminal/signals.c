@@ -54,7 +54,7 @@ static void on_fatal(int signal)
 	raise(signal);  /* the signal is blocked until this handler returns; then it ends the program */
 }
 
-/* Handles SIGBUS beyond the end of a truncated mapped file: maps a page of zeros there. All other cases are fatal. */
+/* Handles SIGBUS beyond a truncated mapped file's end: maps a page of zeros there. All other cases are fatal. */
 static void on_bus(int signal, siginfo_t *info, void *context)
 {
 	(void)context;

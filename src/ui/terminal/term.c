@@ -93,7 +93,7 @@ static const char *direct_type(const char *name)
 }
 
 /* Loads the description of the terminal type from the database, or a compiled-in one. *type NULL: $TERM. Sets *type to
- * the name of the description. */
+ * the description's name. */
 static int load_description(const char **type, int fd, struct error *err)
 {
 	int found = 0;

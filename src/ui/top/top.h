@@ -54,7 +54,7 @@ struct top {
 	char wanted[LIVE_NAME + 8];    /* name of the row to select in the next frame; "": none */
 	char selected[LIVE_NAME + 24]; /* row that the cursor follows (top_row_id()); "": it stays on its line */
 	const struct ui_top_actions *actions;
-	const char *flight;            /* state of the flight recording; "": none */
+	const char *flight;            /* the flight recording's state; "": none */
 	size_t snapshots;              /* its saved recordings */
 	struct top_row *row;
 	size_t rows, rows_cap, cursor, scroll;
@@ -69,7 +69,7 @@ struct top {
 
 /* Returns the shown sample; NULL: none yet. */
 const struct live_sample *top_shown(const struct top *t);
-/* Writes the identity of a row, which is the same in all samples. */
+/* Writes a row's identity, which is the same in all samples. */
 void top_row_id(const struct top *t, const struct top_row *r, char *buf, size_t size);
 /* Makes the cursor follow its row from now on. */
 void top_follow(struct top *t);
@@ -89,7 +89,7 @@ const struct live_sample *top_before(const struct top *t, size_t back);
 void top_draw(struct top *t, struct screen *s);
 /* Returns line i of the help; false: there are no more. */
 bool top_help_line(size_t i, const char **key, const char **text);
-/* Returns the number of saved recordings below the table; the cursor reaches them after the rows. */
+/* Counts the saved recordings below the table; the cursor reaches them after the rows. */
 size_t top_listed(const struct top *t);
 const struct top_row *top_selected(const struct top *t);  /* NULL: the cursor is on no row */
 int32_t top_selected_tid(const struct top *t);  /* thread of the selected row; of a VM its worst vCPU; -1: none */

@@ -8,7 +8,7 @@
 
 #define NOTICE 0.05        /* shares from here on are yellow */
 #define ALARM 0.20         /* and bold */
-#define SPARKS 8           /* levels of a sparkline */
+#define SPARKS 8           /* a sparkline's levels */
 
 static struct style part(const struct top *t, enum part p)
 {

@@ -85,7 +85,7 @@ static void walk_back(struct top *t, int by)
 
 /* ---- input lines */
 
-/* Writes a trigger for the machine of the selected row. The threshold is the largest of 1, 2, 5, 10 ... ms that is not
+/* Writes a trigger for the selected row's machine. The threshold is the largest of 1, 2, 5, 10 ... ms that is not
  * above the longest wait. */
 static void propose_trigger(const struct top *t, char *buf, size_t size)
 {

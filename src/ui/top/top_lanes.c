@@ -24,7 +24,7 @@ static size_t letter_index(char c)
 	return c >= 'A' && c <= 'Z' ? (size_t)(c - 'A') + 26 : TOP_LETTERS;
 }
 
-/* Returns the letter of a name. A new name gets the first of its own letters that is free, or any free one; '*': none. */
+/* Returns a name's letter. A new name gets the first of its own letters that is free, or any free one; '*': none. */
 static char find_letter(struct top *t, const char *name)
 {
 	size_t at = TOP_LETTERS;
@@ -74,7 +74,7 @@ static char letter_in(struct top *t, const struct live_sample *s, unsigned cpu, 
 	return at < (double)u->busy / (double)s->period ? '*' : '.';
 }
 
-/* A letter has the colour of an owner, which it keeps while it belongs to its name. */
+/* A letter has an owner's colour, which it keeps while it belongs to its name. */
 static struct style style_of_letter(const struct top *t, char letter, struct style style)
 {
 	return letter_index(letter) < TOP_LETTERS ? t->palette.owner[letter_index(letter) % OWNERS] : style;

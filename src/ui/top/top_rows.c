@@ -317,7 +317,7 @@ bool top_sentence(const struct live_sample *s, char *buf, size_t size)
 	const struct live_vcpu *v = &s->vcpu[worst.vcpu];
 	const char *const base = v->number < 0 && s->by_process ? " it wanted to run" : "";
 	name_target(s, v, name, sizeof name);
-	if (*base) {  /* the threads of a process may wait more than all of the time */
+	if (*base) {  /* the threads of a process may wait more than all the time */
 		const int64_t wanted = v->ns.ran + v->ns.stolen + v->ns.throttled;
 		worst.steal = share(v->ns.stolen, wanted);
 		worst.throttled = share(v->ns.throttled, wanted);

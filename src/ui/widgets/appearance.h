@@ -1,4 +1,4 @@
-/* Theme, colours and glyphs, and the attributes shown by the cells of each row. */
+/* Theme, colours and glyphs, and the attributes shown by each row's cells. */
 #ifndef STEALSCOPE_UI_WIDGETS_APPEARANCE_H
 #define STEALSCOPE_UI_WIDGETS_APPEARANCE_H
 
@@ -12,7 +12,7 @@ enum tier { TIER_ASCII, TIER_CELLS, TIER_BLOCKS, TIERS };
 
 extern const char *const tier_name[TIERS];
 
-#define OWNER_UNKNOWN (HISTORY_STATES - 2)  /* code of an unknown owner */
+#define OWNER_UNKNOWN (HISTORY_STATES - 2)  /* an unknown owner's code */
 #define OWNER_OTHER (HISTORY_STATES - 3)    /* code shared by the VMs for which no code was left */
 
 /* Maps the states of an attribute to codes and severities. Rows of the same kind share one. */
@@ -41,7 +41,7 @@ void appearance_follow_light(struct app *app);  /* uses the light theme if nobod
 void appearance_set_depth(struct app *app, enum depth depth);
 void appearance_next_tier(struct app *app);
 
-/* Fills *src for the cells of a row. *src refers to *attrs_out, which the caller frees after the last use of *src. */
+/* Fills *src for a row's cells. *src refers to *attrs_out, which the caller frees after the last use of *src. */
 void appearance_cell_source(const struct app *app, struct row_id row, struct cell_source *src, uint32_t **attrs_out);
 struct glyph appearance_glyph(const struct app *app, struct cell c, bool owners);
 #define CONTRAST_MIN 7.0  /* of text in bars, with 256 colours */

@@ -45,7 +45,7 @@ static struct cell cell_of_states(const int64_t *sums, int codes, const uint8_t 
 	return (struct cell){ present == 1 ? CELL_PURE : CELL_MIXED, (uint8_t)main, (uint8_t)other, part_of(part, total) };
 }
 
-/* Makes a cell of owners: main is the largest, other the next one with severity > 0. *present_out: number of owners. */
+/* Makes a cell of owners: main is the largest, other the next one with severity > 0. *present_out: owner count. */
 static struct cell cell_of_owners(const int64_t *sums, int codes, const uint8_t *severity, int *present_out)
 {
 	int main = -1, other = -1, present = 0;
@@ -111,7 +111,7 @@ static uint8_t code_of(const struct cell_source *src, int64_t value)
 	return src->code[value >= 0 && value < HISTORY_STATES - 1 ? value : HISTORY_STATES - 1];
 }
 
-/* Computes the bounds of the columns, clamped to the history: column i is [edge[i], edge[i + 1] - 1], empty outside of
+/* Computes the columns' bounds, clamped to the history: column i is [edge[i], edge[i + 1] - 1], empty outside of
  * it. */
 static void make_edges(const struct history *h, int64_t t0, int64_t step, int n, int64_t *edge)
 {

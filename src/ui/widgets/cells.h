@@ -40,8 +40,8 @@ struct cell_source {
 	const uint32_t *attr;
 	unsigned attrs;
 	const uint8_t *code;      /* code of each state of the history, HISTORY_STATES entries */
-	const uint8_t *severity;  /* severity of each code; codes are < HISTORY_STATES */
-	/* all states are of equal rank (owners of a pCPU): main is the most frequent, other the next one with severity > 0 */
+	const uint8_t *severity;  /* each code's severity; codes are < HISTORY_STATES */
+	/* all states are of equal rank (a pCPU's owners): main is the most frequent, other the next one with severity > 0 */
 	bool equal_rank;
 };
 

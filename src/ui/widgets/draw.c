@@ -54,7 +54,7 @@ static void markers_text(const struct app *app, int space, char *buf, size_t siz
 		snprintf(buf, size, "   A..B %s", d);
 }
 
-/* Writes the note at the end of the header. Returns true if it is important: the screen is misleading without it. */
+/* Writes the note at the header's end. Returns true if it is important: the screen is misleading without it. */
 static bool header_note(const struct app *app, char *buf, size_t size)
 {
 	buf[0] = '\0';
@@ -141,7 +141,7 @@ static void draw_header(struct app *app, struct screen *s)
 	window_text(app, false, window, sizeof window);
 	snprintf(text, sizeof text, "%s", window);
 	drop_parts_that_overflow(text, s->w - x - 1);
-	if (text_width(text) > s->w - x - 1) {  /* the times are more important than the names of the machines */
+	if (text_width(text) > s->w - x - 1) {  /* the times are more important than the machines' names */
 		screen_fill(s, 0, 0, s->w, ' ', style);
 		x = -3;
 	}
@@ -152,7 +152,7 @@ static void draw_header(struct app *app, struct screen *s)
 	cursor_text(app, cursor, sizeof cursor);
 	if (text_width(window) + text_width(markers) + text_width(cursor) + (note_is_important ? note_w : 0) > space)
 		cursor[0] = '\0';  /* a filter is more important, and the status line shows a time, too */
-	/* on a narrow screen markers and filter are more important than the length of a cell; the date is the least
+	/* on a narrow screen markers and filter are more important than a cell's length; the date is the least
 	 * important */
 	int optional_w = text_width(cell) + text_width(markers);
 	const int needed_w = text_width(cursor) + note_w;

@@ -214,7 +214,7 @@ static void draw_legend(struct app *app, struct screen *s, int y)
 
 #define MESSAGE_LINES_MAX 4  /* largest number of lines of a message */
 
-/* Draws a message at the bottom of the screen; longer messages extend upwards. */
+/* Draws a message at the screen's bottom; longer messages extend upwards. */
 static void draw_message(struct screen *s, int y, struct style style, const char *text)
 {
 	size_t bytes[MESSAGE_LINES_MAX];

@@ -7,13 +7,13 @@
 
 #define LOW_MARK '_'    /* blocks: bar of a wait below 1/16 */
 #define SHORT_WAIT_LETTER 'i'  /* letters: wait of at least 1/8 and less than 1/2 */
-#define MARKED_MIN 2    /* smallest wait that is marked in letters, sixteenths of a cell */
+#define MARKED_MIN 2    /* smallest wait that is marked in letters, a cell's sixteenths */
 #define HALF_CELL 8
 /* palettes with at most this many colours use the same colours for states and owners: letters distinguish them */
 #define SMALL_PALETTE 16
 
 struct face {
-	/* style of the letter; bg < 0: the state is drawn as its glyph on the terminal's background */
+	/* the letter's style; bg < 0: the state is drawn as its glyph on the terminal's background */
 	struct style style;
 	char letter;
 	uint32_t shade;
@@ -62,7 +62,7 @@ static struct glyph letter_of(const struct face *f, bool shades)
 	return (struct glyph){ .ch = shades ? f->shade : (unsigned char)f->letter, .style = f->style };
 }
 
-/* Returns the glyph without colours: a letter; or, with `shades`, a shade or a bar with the height of the wait. */
+/* Returns the glyph without colours: a letter; or, with `shades`, a shade or a bar with the wait's height. */
 static struct glyph letter_glyph(struct cell c, const struct face *main, const struct face *other, bool owners, bool shades)
 {
 	bool gets_letter = other_gets_letter(c, owners), marked = other_is_marked(c, owners);

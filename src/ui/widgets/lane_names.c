@@ -21,7 +21,7 @@
 
 struct lane_name {
 	struct target target;
-	int64_t from, to;     /* interval of the wait, ns */
+	int64_t from, to;     /* the wait's interval, ns */
 	uint32_t frame;       /* last frame that shows the interval; 0: entry not used */
 	bool known;           /* the flow was computed */
 	char full[64], plain[32];  /* "host/306 burnP6" and "burnP6", escaped; "": no actor took more than half */
@@ -62,7 +62,7 @@ static size_t set_of(const struct target *s, int64_t from, int64_t to)
 	return (size_t)((h ^ h >> 29) * 0x9e3779b97f4a7c15ULL >> 40) % SETS;
 }
 
-/* Returns the entry of the interval; replaces the oldest entry of its set if there is none. NULL: this frame shows all
+/* Returns the interval's entry; replaces the oldest entry of its set if there is none. NULL: this frame shows all
  * entries of the set; the interval stays without a name. */
 static struct lane_name *find_name(struct lane_names *l, const struct target *s, int64_t from, int64_t to)
 {
@@ -133,7 +133,7 @@ bool lane_names_work(struct app *app, int64_t budget_ns, bool *changed)
 
 /* ---- Drawing -------------------------------------------------------------------------------------------------------- */
 
-/* Draws a text into the bar of `width` columns from column `col`, in the style of the bar: the longest of the two forms
+/* Draws a text into the bar of `width` columns from column `col`, in the bar's style: the longest of the two forms
  * that fits; a long plain form is cut. */
 static void put_name(const struct app *app, struct screen *s, int y, int col, int width, struct style style,
                      const char *full, const char *plain)
@@ -143,7 +143,7 @@ static void put_name(const struct app *app, struct screen *s, int y, int col, in
 	if (!*text || space < 2 || (text_width(text) > space && space < SHORT_NAME_MIN))
 		return;
 	const int w = text_width(text);
-	const bool padded = w + 2 <= space;  /* a blank on each side separates the name from the letters of the bar */
+	const bool padded = w + 2 <= space;  /* a blank on each side separates the name from the bar's letters */
 	if (padded)
 		screen_fill(s, x, y, w + 2, ' ', style);
 	screen_clip(s, x + padded, y, space, style, text);

@@ -1,4 +1,4 @@
-/* Names inside the bars of a lane: the culprit inside a wait, the current thread inside the runs of a CPU. */
+/* Names inside a lane's bars: the culprit inside a wait, the current thread inside a CPU's runs. */
 #ifndef STEALSCOPE_UI_WIDGETS_LANE_NAMES_H
 #define STEALSCOPE_UI_WIDGETS_LANE_NAMES_H
 

@@ -1,5 +1,5 @@
 /* The map of the whole trace in one line: for each column the share of the time wanted that vCPUs lost, as in the rows, and
- * the position of the window. Less than FLOOR of the column counts as that much wanted time: otherwise each microsecond of
+ * the window's position. Less than FLOOR of the column counts as that much wanted time: otherwise each microsecond of
  * an idle guest would be a large share.
  *
  * The sums of all vCPUs whose stolen time is known (of all threads, if there are none) are computed in steps between
@@ -19,9 +19,9 @@
 #define SCREEN_LINES_MIN 12  /* smallest height of a screen that shows the map, lines */
 
 struct minimap {
-	int cols;                /* number of columns of the sums; 0: not computed */
+	int cols;                /* columns of the sums; 0: not computed */
 	uint32_t next, rows;     /* rows: number of vCPUs or threads; next: index of the next one to be added */
-	int64_t *edge;           /* start of each column, ns, and the end of the last one: cols + 1 entries */
+	int64_t *edge;           /* each column's start, ns, and the end of the last one: cols + 1 entries */
 	int64_t *ran, *lost;     /* sums per column, ns */
 };
 

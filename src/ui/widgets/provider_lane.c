@@ -1,4 +1,4 @@
-/* Error bounds of the gaps in the lane of a provider row.
+/* Error bounds of the gaps in a provider row's lane.
  *
  * A gap [start, end] with bound b may begin and end earlier by up to b. So the vCPU was certainly taken within
  * [start, end - b], and possibly within [start - b, start - 1] and [end - b + 1, end]. */
@@ -12,7 +12,7 @@
 #define BOUND_MAX 1000000000  /* larger bounds are cut, ns */
 #define GAPS_MAX 65536       /* more gaps in a window: their bounds are smaller than a cell */
 
-/* Adds the time of [from, to] to the columns of the window. */
+/* Adds the time of [from, to] to the window's columns. */
 static void add_columns(const struct view *v, int64_t from, int64_t to, int64_t *ns, int n)
 {
 	const int64_t first = from > v->t0 ? (from - v->t0) / v->step : 0;

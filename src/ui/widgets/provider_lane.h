@@ -1,4 +1,4 @@
-/* Error bounds of the gaps in the lane of a provider row. */
+/* Error bounds of the gaps in a provider row's lane. */
 #ifndef STEALSCOPE_UI_WIDGETS_PROVIDER_LANE_H
 #define STEALSCOPE_UI_WIDGETS_PROVIDER_LANE_H
 

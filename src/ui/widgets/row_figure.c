@@ -1,4 +1,4 @@
-/* The lost time next to the name of each row, in the chosen unit. */
+/* The lost time next to each row's name, in the chosen unit. */
 #include "ui/widgets/widgets.h"
 
 #include <stdio.h>

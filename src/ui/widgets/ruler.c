@@ -83,7 +83,7 @@ char *ruler_time(char buf[TIME_TEXT], const struct time_axis *axis, int64_t t, i
 	return buf;
 }
 
-/* Returns the number of leading characters of "12:03:04.5" that are the same for most ticks, up to a unit; they are shown
+/* Counts the leading characters of "12:03:04.5" that are the same for most ticks, up to a unit; they are shown
  * left of the ruler. */
 static size_t shared_length(int64_t window_ns, int digits)
 {

@@ -9,7 +9,7 @@
 
 enum time_format { TIME_WALL, TIME_RELATIVE, TIME_TRACE, TIME_FORMATS };
 
-/* Format of times: wall clock, or seconds since `origin` (marker A, or the start of the trace). */
+/* Format of times: wall clock, or seconds since `origin` (marker A, or the trace's start). */
 struct time_axis {
 	enum time_format format;
 	int64_t origin;   /* start of relative times, ns; used by TIME_RELATIVE and TIME_TRACE */
@@ -17,7 +17,7 @@ struct time_axis {
 
 /* Returns a round distance of ticks, ns, that is at least `cells` columns of `step` ns. */
 int64_t ruler_tick(int64_t step, int cells);
-/* Returns the number of decimals of a second needed to distinguish multiples of `step`, 0 .. 9. */
+/* Counts the decimals of a second needed to distinguish multiples of `step`, 0 .. 9. */
 int ruler_digits(int64_t step);
 /* Formats a duration like time_duration(), a long one in days and hours: "3 d 4 h", "3.6 h". */
 char *ruler_duration(char buf[TIME_TEXT], int64_t ns);

@@ -12,7 +12,7 @@
 
 /* Content of the status line, cached until row, cursor or window change. */
 struct status_line {
-	struct question question;  /* sentence of the selected row */
+	struct question question;  /* the selected row's sentence */
 	bool valid, pending;     /* valid: the cache is up to date; pending: the complete sentence is pending */
 	struct row_id row;
 	int64_t cursor, step, from;
@@ -83,7 +83,7 @@ static void shares_text(struct app *app, int64_t from, int64_t to, char *buf, si
 
 }
 
-/* Formats the statistics of the selected range: its length, then the time in each state, waits first because the line
+/* Formats the selected range's statistics: its length, then the time in each state, waits first because the line
  * may be cut. */
 static void range_text(struct app *app, char *buf, size_t size)
 {
@@ -233,7 +233,7 @@ static struct query *open_machine_loss(const struct app *app, const struct targe
 	return query_task_open(&kind, l);
 }
 
-/* Starts the sentence of the selected row: computes it, or asks a worker for it. */
+/* Starts the selected row's sentence: computes it, or asks a worker for it. */
 static void start_sentence(struct app *app)
 {
 	struct status_line *c = app->status;
@@ -338,7 +338,7 @@ static void remove_numbered(char *text, const char *prefix)
 		memmove(at, end, strlen(end) + 1);
 }
 
-/* If the text does not fit, removes the name of the row, which is selected on the screen. */
+/* If the text does not fit, removes the row's name, which is selected on the screen. */
 static void remove_name(char *text, int space, const char *title)
 {
 	size_t n = strlen(title);
@@ -373,7 +373,7 @@ static void remove_between(char *text, int space, const char *from, const char *
 		memmove(at, end, strlen(end) + 1);
 }
 
-/* Shortens the culprit's name after `by`, first the middle of a long machine name. */
+/* Shortens the culprit's name after `by`, first a long machine name's middle. */
 static void squeeze_after(char *text, int space, const char *by)
 {
 	char *at = strstr(text, by), *name = at ? at + strlen(by) : NULL;
@@ -434,7 +434,7 @@ static void remove_number(char *text, int space, const char *words, int min_numb
  *
  * - the part of times that the header shows: "12:03:04.1139" becomes ".1139"
  * - the host CPU, the number of other culprits, a share of nearly 100 %, remarks in brackets
- * - the name of the row, which is selected on the screen
+ * - the row's name, which is selected on the screen
  * - the share of a culprit, and the state, which the cell shows
  *
  * The name of the culprit stays. */

@@ -47,7 +47,7 @@ enum part { PARTS(PART_CODE) PART_COUNT };
 
 enum depth { DEPTH_MONO, DEPTH_8, DEPTH_16, DEPTH_256, DEPTH_COUNT };
 
-#define OWNERS 12  /* number of colours for owners of a pCPU; further owners reuse them */
+#define OWNERS 12  /* colours for owners of a pCPU; further owners reuse them */
 
 struct colours {
 	int16_t fg, bg;   /* palette indices; -1: default colour of the terminal */
@@ -60,7 +60,7 @@ struct theme {
 	struct theme_state {
 		char letter;
 		uint32_t glyph;     /* glyph of the blocks tier if the depth has no colours or the state has no background */
-		uint8_t severity;   /* 0 .. 15; >= WAIT_SEVERITY (cells.h): a wait, drawn from the bottom of the cell */
+		uint8_t severity;   /* 0 .. 15; >= WAIT_SEVERITY (cells.h): a wait, drawn from the cell's bottom */
 		char label[20];
 		struct colours colour[DEPTH_COUNT];
 		uint16_t mono;      /* attributes in DEPTH_MONO */

@@ -16,7 +16,7 @@
 #define TWO_LINES_MIN 22      /* smallest height of a screen with two lines for a long verdict, lines */
 
 struct verdict_line {
-	int64_t from, to;         /* window of the verdict, ns; to < from: none was asked for */
+	int64_t from, to;         /* the verdict's window, ns; to < from: none was asked for */
 	bool pending, known, failed;
 	struct question question, requests_question;
 	struct findings findings; /* the verdict is the first one; valid if known */
@@ -149,7 +149,7 @@ static void take_requests(struct app *app)
 
 /* ---- Findings */
 
-/* Selects the row of the verdict. If it does not exist at the start of the trace, moves the cursor to its first interval,
+/* Selects the verdict's row. If it does not exist at the trace's start, moves the cursor to its first interval,
  * unless the user has moved the cursor. */
 static void select_row(struct app *app)
 {
@@ -167,7 +167,7 @@ static void select_row(struct app *app)
 		view_goto(&app->view, &app->bounds, iv.end + 1);
 }
 
-/* Asks for the findings on the window of the overview; in the timeline they stay, so that keys go from one moment to the
+/* Asks for the findings on the overview's window; in the timeline they stay, so that keys go from one moment to the
  * next. */
 static void update_verdict(struct app *app)
 {

@@ -7,7 +7,7 @@
 void verdict_line_init(struct app *app);
 void verdict_line_release(struct app *app);
 void verdict_line_forget(struct app *app);
-/* Number of screen lines: 0 without the overview, or on a small screen; 2 for a long verdict or a second finding. */
+/* Screen line count: 0 without the overview, or on a small screen; 2 for a long verdict or a second finding. */
 int verdict_line_height(const struct app *app);
 void verdict_line_draw(struct app *app, struct screen *s, int y);
 /* Returns the findings on the window, if they are known; NULL: not yet. */

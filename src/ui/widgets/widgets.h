@@ -4,7 +4,7 @@
 
 #include "ui/core/app.h"
 
-/* Draws the rows of the window. The ancestors of the selected row stay visible. */
+/* Draws the window's rows. The ancestors of the selected row stay visible. */
 int rows_draw(struct app *app, struct screen *s, int y, int height);  /* returns the first line without a row */
 /* Finds the row on line y of the last frame. Returns false if there is none. */
 bool rows_at(const struct app *app, int y, struct row_id *id);
@@ -25,7 +25,7 @@ const char *lost_share_unit(const struct demand *d);
 const char *lost_heading(const struct app *app);
 void lost_next_unit(struct app *app);
 
-/* The map of the whole trace: one line with the lost time, and the position of the window. */
+/* The map of the whole trace: one line with the lost time, and the window's position. */
 void minimap_init(struct app *app);
 void minimap_release(struct app *app);
 void minimap_forget(struct app *app);
