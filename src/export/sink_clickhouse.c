@@ -60,17 +60,11 @@ static int run_sql(struct sink *s, char *answer, size_t size, struct error *err,
 
 static int make_table(struct sink *s, const struct export_shape *t, struct error *err)
 {
-	static const char *const type[] = { [FIELD_INT] = "Int64", [FIELD_TIME] = "Int64", [FIELD_REAL] = "Float64",
-		[FIELD_TEXT] = "String" };
-	char *columns = mem_dup("");
+	static const struct column_syntax syntax = {
+		.type = { [FIELD_INT] = "Int64", [FIELD_TIME] = "Int64", [FIELD_REAL] = "Float64", [FIELD_TEXT] = "String" },
+		.required = { "", "" }, .nullable = { "Nullable(", ")" } };
+	char *columns = table_columns(t, &syntax);
 	int time = table_time(t);
-	for (size_t i = 0; i < t->fields; i++) {
-		const struct table_field *f = &t->field[i];
-		char *more = mem_printf(f->nullable ? "%s%s\"%s\" Nullable(%s)" : "%s%s\"%s\" %s", columns, i ? ", " : "", f->name,
-		                        type[f->type]);
-		free(columns);
-		columns = more;
-	}
 	/* The sort key is of_machine, run, machine and time, if the table has these columns. The few rows with of_machine 1
 	 * are adjacent. */
 	const char *first = "";

@@ -48,21 +48,6 @@ static int run_sql(struct sink *s, struct error *err, const char *fmt, ...)
 
 /* ---- Tables */
 
-/* Returns the columns of a table for CREATE TABLE; the caller frees. */
-static char *columns_text(const struct export_shape *t)
-{
-	static const char *const type[] = { [FIELD_INT] = "bigint", [FIELD_TIME] = "bigint", [FIELD_REAL] = "double precision",
-		[FIELD_TEXT] = "text" };
-	char *text = mem_dup("");
-	for (size_t i = 0; i < t->fields; i++) {
-		char *more = mem_printf("%s%s\"%s\" %s%s", text, i ? ", " : "", t->field[i].name, type[t->field[i].type],
-		                        t->field[i].nullable ? "" : " NOT NULL");
-		free(text);
-		text = more;
-	}
-	return text;
-}
-
 /* Creates a partition if it does not exist; the check avoids a lock on the parent table. */
 static int make_partition(struct sink *s, const char *table, const char *suffix, const char *bounds, struct error *err)
 {
@@ -98,7 +83,11 @@ static int make_partitions(struct sink *s, const struct export_shape *t, struct 
 
 static int make_table(struct sink *s, const struct export_shape *t, struct error *err)
 {
-	char *columns = columns_text(t);
+	static const struct column_syntax syntax = {
+		.type = { [FIELD_INT] = "bigint", [FIELD_TIME] = "bigint", [FIELD_REAL] = "double precision",
+			[FIELD_TEXT] = "text" },
+		.required = { "", " NOT NULL" }, .nullable = { "", "" } };
+	char *columns = table_columns(t, &syntax);
 	int time = table_time(t);
 	char by[64] = "";
 	if (time >= 0)

@@ -34,7 +34,7 @@ static int sqlite_refuse(struct sink *s, struct error *err)
 static int run_sql(struct sink *s, struct error *err, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 static int run_sql(struct sink *s, struct error *err, const char *fmt, ...)
 {
-	char sql[512];
+	char sql[1024];
 	va_list ap;
 	va_start(ap, fmt);
 	vsnprintf(sql, sizeof sql, fmt, ap);
@@ -83,18 +83,6 @@ static struct sink *open_sqlite(const char *target, const struct sink_run *run, 
 	return NULL;
 }
 
-/* Formats the CREATE TABLE statement of a table. */
-static void create_text(const struct export_shape *t, char *sql, size_t size)
-{
-	static const char *const type[] = { [FIELD_INT] = "INTEGER", [FIELD_TIME] = "INTEGER", [FIELD_REAL] = "REAL",
-		[FIELD_TEXT] = "TEXT" };
-	size_t n = (size_t)snprintf(sql, size, "CREATE TABLE IF NOT EXISTS \"%s\" (", t->name);
-	for (size_t i = 0; i < t->fields; i++)
-		n += (size_t)snprintf(sql + n, size - n, "%s\"%s\" %s%s", i ? ", " : "", t->field[i].name, type[t->field[i].type],
-		                      t->field[i].nullable ? "" : " NOT NULL");
-	snprintf(sql + n, size - n, ")");
-}
-
 static void insert_text(const struct export_shape *t, char *sql, size_t size)
 {
 	size_t n = (size_t)snprintf(sql, size, "INSERT INTO \"%s\" VALUES (?", t->name);
@@ -105,12 +93,14 @@ static void insert_text(const struct export_shape *t, char *sql, size_t size)
 
 static int sqlite_begin(struct sink *s, const struct export_shape *t, struct error *err)
 {
-	char sql[1024];
+	static const struct column_syntax syntax = {
+		.type = { [FIELD_INT] = "INTEGER", [FIELD_TIME] = "INTEGER", [FIELD_REAL] = "REAL", [FIELD_TEXT] = "TEXT" },
+		.required = { "", " NOT NULL" }, .nullable = { "", "" } };
+	char sql[1024], *columns = table_columns(t, &syntax);
 	s->table = t;
-	create_text(t, sql, sizeof sql);
-	if (sqlite.exec(s->db, sql, NULL, NULL, NULL) != SQLITE_OK)
-		return sqlite_refuse(s, err);
-	if (run_sql(s, err, "CREATE INDEX IF NOT EXISTS \"%s_by_run\" ON \"%s\" (run_id)", t->name, t->name) ||
+	const int rc = run_sql(s, err, "CREATE TABLE IF NOT EXISTS \"%s\" (%s)", t->name, columns);
+	free(columns);
+	if (rc || run_sql(s, err, "CREATE INDEX IF NOT EXISTS \"%s_by_run\" ON \"%s\" (run_id)", t->name, t->name) ||
 	    run_sql(s, err, "DELETE FROM \"%s\" WHERE run_id = %lld", t->name, (long long)s->run))
 		return -1;
 	insert_text(t, sql, sizeof sql);

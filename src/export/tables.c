@@ -1,6 +1,9 @@
 #include "export/tables.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/mem.h"
 
 #define FIELD_ROW(code, name, type, null) { name, FIELD_##type, null },
 #define TABLE_FIELDS(code, list, name, description) \
@@ -21,4 +24,18 @@ int table_time(const struct export_shape *t)
 		if (strcmp(t->field[i].name, "ts") == 0 || strcmp(t->field[i].name, "bucket_ts") == 0)
 			return (int)i;
 	return -1;
+}
+
+char *table_columns(const struct export_shape *t, const struct column_syntax *syntax)
+{
+	char *text = mem_dup("");
+	for (size_t i = 0; i < t->fields; i++) {
+		const struct table_field *f = &t->field[i];
+		const char *const *around = f->nullable ? syntax->nullable : syntax->required;
+		char *more = mem_printf("%s%s\"%s\" %s%s%s", text, i ? ", " : "", f->name, around[0], syntax->type[f->type],
+		                        around[1]);
+		free(text);
+		text = more;
+	}
+	return text;
 }

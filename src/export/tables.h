@@ -330,6 +330,10 @@ extern const struct export_shape tables[TABLE_COUNT];
 
 /* Returns the index of the time field by which databases partition a table; -1: none. */
 int table_time(const struct export_shape *t);
+/* How a database writes the columns of a new table: by type, and the texts before and after the type of a column. */
+struct column_syntax { const char *type[FIELD_TEXT + 1], *required[2], *nullable[2]; };
+/* Returns the columns of a table for CREATE TABLE; the caller frees. */
+char *table_columns(const struct export_shape *t, const struct column_syntax *syntax);
 
 #define CELL_TEXT_MAX 1024  /* maximum bytes of a text, with the NUL */
 
