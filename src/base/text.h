@@ -40,7 +40,7 @@ size_t text_fit(const char *s, int cells);
 char *text_shorten_machine(char *text, int w);
 
 /* Shortens a name to w columns, with '~' at the cut. Names and paths are cut in the middle, since both ends matter. Of a
- * thread the machine is shortened, then the end of the name is cut; of a vCPU only the machine is shortened. In place;
+ * thread the machine is shortened, then the name's end is cut; of a vCPU only the machine is shortened. In place;
  * returns text. */
 char *text_shorten(char *text, int w);
 

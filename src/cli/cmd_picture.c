@@ -49,7 +49,7 @@ static int find_targets(const struct catalog *catalog, char *const *text, size_t
 	return 0;
 }
 
-/* Reduces the window to the lifetime of the threads if all targets are threads. */
+/* Reduces the window to the threads' lifetime if all targets are threads. */
 static int use_lifetime(const struct catalog *catalog, struct ui_picture *p, struct error *err)
 {
 	int64_t from = INT64_MAX, to = INT64_MIN, start, end;

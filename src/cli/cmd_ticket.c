@@ -78,7 +78,7 @@ static int find_operand(struct ticket *t, const struct catalog *catalog, const s
 	return 0;
 }
 
-/* Reduces the window to the life of the thread if no window was given. */
+/* Reduces the window to the thread's life if no window was given. */
 static int choose_window(struct ticket *t, const struct query_context *s, const struct target *target, struct error *err)
 {
 	int64_t start, end;

@@ -172,7 +172,7 @@ static void print_check(const struct latency_run *a, const struct latency_run *b
 	free(latency);
 }
 
-/* Prints one line of the comparison. The length of the bar is the latency; `scale` ns are 44 cells. */
+/* Prints one line of the comparison. The bar's length is the latency; `scale` ns are 44 cells. */
 static void print_side(const char *level, char side, const struct level *l, double scale)
 {
 	char latency[TIME_TEXT], provider[TIME_TEXT], bar[64];

@@ -13,7 +13,7 @@
 #include "index/index.h"
 #include "sync/sync.h"
 
-#define EPOCH_MIN INT64_C(100000000000000000)  /* ns: times since the start of a machine are smaller, dates are larger */
+#define EPOCH_MIN INT64_C(100000000000000000)  /* ns: times since a machine's start are smaller, dates are larger */
 /* Error of a trace's clock without --clock-error: tracers read CLOCK_REALTIME at the start, within the recorded error, else
  * OFFSET_ERROR_NS; then the kernel corrects it by at most 500 ppm, and CLOCK_MONOTONIC equally. */
 #define OFFSET_ERROR_NS 10000

@@ -114,13 +114,13 @@ int trace_input_build(struct input *in, const char *path, struct build_times *ti
 	return rc;
 }
 
-/* Returns true if the failure is a full disk or an exhausted quota: the reason at the end of the text is the system's. */
+/* Returns true if the failure is a full disk or an exhausted quota: the reason at the text's end is the system's. */
 static bool is_out_of_space(const struct error *failure)
 {
 	return strstr(failure->text, strerror(ENOSPC)) || strstr(failure->text, strerror(EDQUOT));
 }
 
-/* Builds the history in the user's cache instead, if the disk of the recording is full, and replaces *path. Returns
+/* Builds the history in the user's cache instead, if the recording's disk is full, and replaces *path. Returns
  * -1 if that is not possible either; the caller reports the first failure. */
 static int build_in_user_cache(struct input *in, char **path, const char *failure)
 {

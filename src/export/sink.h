@@ -25,7 +25,7 @@ struct sink_ops {
 	int (*begin)(struct sink *s, const struct export_shape *t, struct error *err);
 	int (*row)(struct sink *s, const struct table_cell *cell, struct error *err);
 	int (*end)(struct sink *s, struct error *err);
-	/* Commits the data if status is 0. Otherwise discards the data (files of complete tables may remain) and leaves *err
+	/* Commits the data if status is 0. Otherwise discards the data (complete table files may remain) and leaves *err
 	 * unchanged. Returns the status or -1. Always frees the sink. */
 	int (*close)(struct sink *s, int status, struct error *err);
 };

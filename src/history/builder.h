@@ -91,7 +91,7 @@ struct history_builder {
 
 #define SPILL_BUFFER 65536u
 
-/* Attributes in file order: numbered breadth first, children sorted by name. So the children of a node have consecutive
+/* Attributes in file order: numbered breadth first, children sorted by name. So a node's children have consecutive
  * ids, and readers need no table. */
 struct ordered_attr {
 	uint32_t parent, name;   /* the parent's id, NONE: the root; name in the strings */

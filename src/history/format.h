@@ -19,7 +19,7 @@ enum section {
 	SECTION_INDEX,       /* one row per chunk, by attribute */
 	SECTION_ATTRIBUTES,  /* tree, breadth first */
 	SECTION_SETS,        /* state sets */
-	SECTION_STRINGS,         /* NUL-terminated; the id of a string is its offset in this section */
+	SECTION_STRINGS,         /* NUL-terminated; a string's id is its offset in this section */
 	SECTION_META,        /* key = value */
 	SECTION_DERIVED,     /* data computed from the sections above, see history_derive() */
 	SECTION_SUMS,        /* CRC32C of every block before this section */

@@ -1,6 +1,6 @@
 /* Tree, state names, strings and key = value pairs of an open history.
  *
- * The children of a node have consecutive ids in byte order of their names, so a child is found by binary search.
+ * A node's children have consecutive ids in byte order of their names, so a child is found by binary search.
  * Functions without *err treat damaged parts as absent; history_damage() reports them. */
 #include "history/file.h"
 #include "history/tree.h"

@@ -18,7 +18,7 @@
 #include "index/session.h"
 
 #define DEPTH 3  /* levels of directories below a machine's directory in which its trace is searched */
-#define FILES_MAX 200000  /* files examined in all: a search from the root of a file system ends */
+#define FILES_MAX 200000  /* files examined in all: a search from a file system's root ends */
 
 struct entry { char *path; mode_t type; };  /* S_IFDIR, S_IFREG, or another type */
 

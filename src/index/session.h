@@ -22,7 +22,7 @@ int session_parse(struct input *in, const char *text, size_t size, const char *p
 
 /* Returns the text of a session file for `path`: the host, the guests, and the user's hints. trace: traces in the order
  * of in->spec, from which names and roles are taken; NULL: the specifications contain them. host: one of trace[], or
- * NULL. Directories below the directory of the file are relative. The caller frees the text. Returns NULL if a name or
+ * NULL. Directories below the file's directory are relative. The caller frees the text. Returns NULL if a name or
  * path is not UTF-8. */
 char *session_text(const struct input *in, struct trace *const *trace, const struct trace *host, const char *path,
                    struct error *err);

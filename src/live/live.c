@@ -110,7 +110,7 @@ static bool open_bpf(struct live *l)
 /* Returns the source for the victims that were found. What it needs is loaded. */
 static const struct live_source_ops *choose_source(struct live *l)
 {
-	/* Only the records of single threads can be shared, and have the time beside a busy CPU of the core. */
+	/* Only the single thread records can be shared, and have the time beside a busy CPU of the core. */
 	const bool single = l->request.pids || l->request.comms || l->request.shares || (l->sibling && !l->threads.is_guest);
 	if (single && l->machine) {  /* a VM was started */
 		machine_source_close(l->machine);

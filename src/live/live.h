@@ -25,7 +25,7 @@ struct live_request {
 	const char *root;          /* "", or a directory that replaces /proc, /sys and /run of this machine */
 	bool without_bpf;          /* use schedstat */
 	bool steal_clock;          /* published counters show what the host of this VM took */
-	bool publishes;            /* counters of single threads are published */
+	bool publishes;            /* single thread counters are published */
 	bool shares;               /* vCPU counters are shared with VMs */
 	int32_t command;           /* only this process's descendants, which has no child yet, are victims; 0: all */
 };

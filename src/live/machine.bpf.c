@@ -4,7 +4,7 @@
  *
  * The kernel's own accounts (struct sched_info) contain when a task was queued and when the current one got the CPU, in
  * the run queue's clock. A switch from or to the idle task therefore returns at once: nobody waited. At another
- * switch, the tenure of the outgoing task is appended to the log of its CPU, and the wait of the incoming one is split
+ * switch, the outgoing task's tenure is appended to the log of its CPU, and the wait of the incoming one is split
  * along this log. Waits that end by a migration are accounted at the migration, and those that go on when user space lists
  * the tasks.
  *

@@ -36,7 +36,7 @@ int merge_open(struct merge *m, const struct trace *const *trace, const struct c
                struct ordered_jobs *ordered_jobs, struct error *err);
 /* Gets the next batch. Returns 1, 0 at the end, or -1 with *err set. */
 int merge_more(struct merge *m, struct error *err);
-/* Sets *s to the next step, valid until the next call. The steps of a machine are MERGE_BEGIN at the time of its first
+/* Sets *s to the next step, valid until the next call. A machine's steps are MERGE_BEGIN at the time of its first
  * event, its events, and MERGE_END 1 ns after its last event. Returns 1, 0 at the end, or -1 with *err set. */
 static inline int merge_next(struct merge *m, const struct merge_step **s, struct error *err)
 {

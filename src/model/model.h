@@ -21,7 +21,7 @@
  * for unknown.
  *
  * Threads of a machine have values from its first event to its last; before and after, they are null. Outside that
- * interval the state of a vCPU depends on the host's events alone; it is UNKNOWN if only the guest was traced. A CPU of
+ * interval a vCPU's state depends on the host's events alone; it is UNKNOWN if only the guest was traced. A CPU of
  * a traced guest without any event was idle or busy all the time: UNKNOWN, unless its vCPU thread sleeps or the CPU was
  * plugged during the trace. Memory is bounded by the live object count, not by the trace's length. */
 #ifndef STEALSCOPE_MODEL_MODEL_H

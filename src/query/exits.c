@@ -1,6 +1,6 @@
 /* VM exits: number and reasons of the exits of a vCPU, and the times until the next VM entry.
  *
- * The history contains the reason of the latest exit; the status of the vCPU shows the exit's time. While the
+ * The history contains the reason of the latest exit; the vCPU's status shows the exit's time. While the
  * vCPU's thread is on a CPU, the vCPU is in guest mode unless its status is VMM; off the CPU the mode does not change.
  * So an exit starts with a new reason, or at the end of guest mode, and ends with the start of guest mode. An exit that
  * is followed by another exit or by an unknown time is counted, but has no length; nor has an exit that does not change

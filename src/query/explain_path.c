@@ -109,7 +109,7 @@ static char *helper_name(const struct explanation *s, const struct path *p, stru
 	                  ACTOR_SENTENCE, &s->target, buf, NAME_TEXT);
 }
 
-/* Writes the culprit of the chain if it took considerably more than the sentence on the first helper shows. */
+/* Writes the chain's culprit if it took considerably more than the sentence on the first helper shows. */
 static void write_chain_culprit(const struct explanation *s, const struct path *p, const struct helpers *all)
 {
 	const struct helper *first = &all->one[0];

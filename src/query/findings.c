@@ -2,7 +2,7 @@
  *
  * 1. The sums of all gaps by culprit. The demands of all rows select victims, and a few threads that slept.
  * 2. The VM exits of the VM with the largest share of VMM time.
- * 3. The culprits of the victims are causes: of all victims that can be the worst one, and of a few others.
+ * 3. The victims' culprits are causes: of all victims that can be the worst one, and of a few others.
  * 4. The critical paths of the threads that slept show culprits that delayed a thread for which they waited.
  * 5. Lock waits show culprits that delayed the holders.
  *

@@ -105,7 +105,7 @@ static int64_t cell_start(const struct page *p, int cell)
 	return flow_column(p->f->start, p->f->end, (unsigned)cell, (unsigned)p->cells);
 }
 
-/* Fills the printed rows' lanes: the time of an entry is added to the lanes of the entry and of its group. */
+/* Fills the printed rows' lanes: an entry's time is added to the lanes of the entry and of its group. */
 static void page_paint(struct page *p)
 {
 	const struct flow *f = p->f;

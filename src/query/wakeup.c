@@ -47,7 +47,7 @@ int wakeup_of(struct resolver *r, struct thread_ref *sleeper, int64_t at, struct
 	    track_at(r, &tracks[TRACK_WOKEN_IN], at, &in) < 0)
 		return -1;
 	if (status < 0 || status >= HISTORY_STATES || catalog->thread_state[status] == THREAD_UNKNOWN || in == HISTORY_NULL)
-		return 0;  /* events were lost, the thread exited, or the context of the waker is unknown */
+		return 0;  /* events were lost, the thread exited, or the waker's context is unknown */
 	if (in != sleeper->woken_in) {
 		sleeper->handler = history_string(catalog->h, in);
 		sleeper->woken_in = in;

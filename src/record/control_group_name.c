@@ -130,7 +130,7 @@ static char *container_name(const char *root, const char *id, size_t length, con
 	return name;
 }
 
-/* Returns the name of a container if this component of a path (`length` bytes) is one; NULL otherwise. parent: the
+/* Returns a container's name if this component of a path (`length` bytes) is one; NULL otherwise. parent: the
  * component before it. */
 static char *component_container(const char *root, const char *at, size_t length, const char *parent, size_t parent_length)
 {

@@ -164,7 +164,7 @@ static void put_missing(struct yaml_out *o, const char *machine, const char *had
 	events_free(wanted, n);
 }
 
-/* Checks that the reader of the recording can convert the guest's clock to ns. */
+/* Checks that the recording's reader can convert the guest's clock to ns. */
 static int check_clock(const struct guest *g, bool is_tsc, uint64_t millihertz, struct error *err)
 {
 	const struct clock_sample *a = &g->started, *b = &g->stopped;

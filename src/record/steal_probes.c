@@ -69,7 +69,7 @@ static void remove_events(struct steal_probes *p)
 
 /* ---- probes that read the counter */
 
-/* Formats the fetch argument of one CPU: "cpu1=+0x33080(@__per_cpu_offset+8):u64". The address of a per-CPU variable is a
+/* Formats the fetch argument of one CPU: "cpu1=+0x33080(@__per_cpu_offset+8):u64". A per-CPU variable's address is a
  * small offset up to Linux 6.14 on x86, and an address of the kernel, a negative number, elsewhere. */
 static char *field(const struct counter *c, int64_t variable, unsigned cpu)
 {

@@ -163,7 +163,7 @@ static void find_threads(const char *root, struct trigger *t)
 	free(s.old);
 }
 
-/* Returns true if the target of a trigger exists. */
+/* Returns true if a trigger's target exists. */
 static bool find_target(const char *root, struct trigger *t, const struct vm *vm, size_t vms)
 {
 	if (t->kind == THROTTLED)

@@ -1,7 +1,7 @@
 #include "base/text.h"
 #include "report/report.h"
 
-/* Columns of csv and json. Text has the columns of the thread if the rows are per thread, or if the thread of the vCPUs
+/* Columns of csv and json. Text has the thread's columns if the rows are per thread, or if the thread of the vCPUs
  * had several names. */
 #define EXIT_COLUMNS(tid_heading, name_heading) { \
 	{ "machine", "machine", COL_TEXT }, { "vcpu", "vCPU", COL_INT }, { "tid", tid_heading, COL_INT }, \

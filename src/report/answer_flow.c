@@ -1,6 +1,6 @@
 #include "report/report.h"
 
-/* A flow has the first FLOW_COLUMNS; the users of a CPU have all. */
+/* A flow has the first FLOW_COLUMNS; a CPU's users have all. */
 #define FLOW_COLUMNS 6
 static const struct column entry_columns[] = {
 	{ "machine", "machine", COL_TEXT },  { "tid", "TID", COL_INT },

@@ -38,7 +38,7 @@ static void write_line(struct report *r, size_t row)
 		char *cell = report_table_cell(t, row, c);
 		const int pad = t->width[c] - text_width(cell);
 		place_link_print(r->out, row == TABLE_HEADING ? NULL : t->field[row * t->shape.columns + c].link, cell);
-		/* a name at the end of the line is not padded */
+		/* a name at the line's end is not padded */
 		fprintf(r->out, "%*s", c + 1 < last ? (pad > 0 ? pad : 0) + t->gap : 0, "");
 		free(cell);
 	}

@@ -51,11 +51,11 @@ struct clock_bound {
 /* One linear segment of a guest's clock. It holds from the guest time `from` (ns, included) to the start of the next
  * segment.
  *
- * The time of a clock step may be known only as an interval [ambiguous_from, ambiguous_to): either this segment or the
+ * A clock step's time may be known only as an interval [ambiguous_from, ambiguous_to): either this segment or the
  * previous one holds there, and the error bounds include both. `placed`: no guest event lies in that interval. */
 struct clock_segment {
 	int64_t from;
-	int64_t ambiguous_from, ambiguous_to;     /* guest ns; contains `from`, or ends there; empty: the time of the step is
+	int64_t ambiguous_from, ambiguous_to;     /* guest ns; contains `from`, or ends there; empty: the step's time is
 	                                           * exact */
 	bool placed;
 	bool repeats;                       /* the clock was set back here: the order of the events in the ambiguous interval

@@ -112,7 +112,7 @@ void trace_add_coverage(struct trace *t, unsigned cpu, int64_t begin, int64_t en
 }
 
 /* Extends the recorded intervals of the CPUs to include the streams' events. For a stream with several CPUs, the
- * first event of each CPU is unknown, so the interval of the stream counts for all its CPUs. */
+ * first event of each CPU is unknown, so the stream's interval counts for all its CPUs. */
 static void add_event_coverage(struct trace *t)
 {
 	for (size_t i = 0; i < t->streams; i++) {

@@ -59,7 +59,7 @@
 	X(EV_SYNC, "sync", 3)                       /* one end of a synchronization pair, with the key that both ends have */ \
 	X(EV_MARK, "request_mark", 2)               /* start, yield, resume or end of a request */ \
 	X(EV_PROBE, "request_probe", 5)             /* a probe in a server starts, yields, resumes or ends a request */ \
-	X(EV_FREQUENCY, "cpu_frequency", 2)       /* the frequency of a CPU changes */ \
+	X(EV_FREQUENCY, "cpu_frequency", 2)       /* a CPU's frequency changes */ \
 	X(EV_COUNTERS, "cpu_counters", 3)         /* this CPU's hardware counters; precedes or follows its sched_switch */ \
 	X(EV_THROTTLED, "throttled", 2)           /* the quota of its group keeps a thread from running, or does no more */ \
 	X(EV_GROUP, "group_throttled", 2)         /* cpu.stat of a control group */ \
@@ -128,7 +128,7 @@ struct event {
 		struct { int64_t tid, comm, target_cpu, flags /* WAKE_ */; } wake;  /* EV_WAKING, EV_WAKEUP */
 		struct { int64_t tid, dest_cpu, orig_cpu; } migrate;
 		struct { int64_t parent_tid, child_tid, child_pid, child_comm, child_ns; } fork;
-		struct { int64_t tid, filename; } exec;            /* tid of the context if the event contains none */
+		struct { int64_t tid, filename; } exec;            /* the context's tid if the event contains none */
 		struct { int64_t tid; } exit;
 		struct { int64_t tid, comm; } rename;
 		struct { int64_t tid, pid, comm, state /* enum run_state */, cpu,

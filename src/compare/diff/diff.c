@@ -176,7 +176,7 @@ static bool is_comparable(const struct comparison *w, const struct series *s)
 }
 
 /* Adds the pair of a series and its counterpart. A quantity that one side lacks counts as 0; but requests must occur on
- * both sides, and the loss of a missing machine is unknown. */
+ * both sides, and a missing machine's loss is unknown. */
 static void add_series(struct comparison *w, const struct series *s, int side)
 {
 	struct target machine;

@@ -75,7 +75,7 @@ static const struct diff_row *find_headline(const struct diff *d)
 	return first;
 }
 
-/* Describes a changed latency; adds the rate of the requests if it changed, because the latency does not show requests
+/* Describes a changed latency; adds the requests' rate if it changed, because the latency does not show requests
  * that are not answered any more, or new. */
 static char *latency_text(const struct diff_row *r, const char *quantile, const struct diff_row *rate)
 {

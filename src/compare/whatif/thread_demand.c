@@ -1,6 +1,6 @@
 /* Demand of every host thread: its sequence of states without the waits for a CPU.
  *
- * Time in an unknown state counts as sleep. It is summed up in `unknown` if the owner of a host CPU was unknown at that
+ * Time in an unknown state counts as sleep. It is summed up in `unknown` if a host CPU's owner was unknown at that
  * time, too. If a vCPU thread was off its CPU without competition (quota, pause), that counts as sleep too; throttled
  * intervals are flagged. */
 #include <stdlib.h>

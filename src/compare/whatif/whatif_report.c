@@ -57,7 +57,7 @@ static struct whatif_row *add_row(struct whatif *out, unsigned kind, const char 
 	return row;
 }
 
-/* Shifts the widened part of an interval upwards. The error of a tail is proportional to its length, and estimates from
+/* Shifts the widened part of an interval upwards. A tail's error is proportional to its length, and estimates from
  * short samples are too small: the truth may be further above the observed value than below. */
 static void widen_row(struct whatif_row *row, double low, double high, double tail)
 {

@@ -49,7 +49,7 @@ void timer_expiries_add(struct timer_expiries *r, int64_t timer, int64_t now);
 void quota_timer_learn(struct quota_timer *f, const struct timer_expiries *r, int64_t out, int64_t now);
 /* Returns the time of the last expiry of any candidate; INT64_MAX: none. */
 int64_t quota_timer_last(const struct quota_timer *f, const struct timer_expiries *r);
-/* Returns the time of the refill if the timer expired exactly once between `from` and `now`; INT64_MAX: unknown. */
+/* Returns the refill's time if the timer expired exactly once between `from` and `now`; INT64_MAX: unknown. */
 int64_t quota_timer_refill(const struct quota_timer *f, const struct timer_expiries *r, int64_t from, int64_t now);
 
 #endif

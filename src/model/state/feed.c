@@ -219,7 +219,7 @@ static void on_fork(struct machine *mc, struct cpu *c, const struct event *ev)
 	(void)c;
 	struct thread *old = thread_find(mc, ev->fork.child_tid);
 	if (old)
-		thread_end(mc, old);  /* the exit of the old thread was not recorded */
+		thread_end(mc, old);  /* the old thread's exit was not recorded */
 	struct thread *th = thread_get(mc, ev->fork.child_tid);
 	if (!th)
 		return;
@@ -350,7 +350,7 @@ static __attribute__((noinline)) void update_context(struct machine *mc, const s
 		thread_learn(mc, current, ev->comm, ev->pid);
 }
 
-/* Returns true if the context of the event contains nothing new, which is the usual case. */
+/* Returns true if the event's context contains nothing new, which is the usual case. */
 static bool is_context_known(const struct thread *current, const struct event *ev)
 {
 	return current && current->tid == ev->tid && (current->comm == ev->comm || !ev->comm) &&

@@ -7,7 +7,7 @@
  *   not recorded (a failed query, a lost event, an object in memory that is used again).
  * - A thread serves one request of a kind with keys: when it starts or resumes another one, it yields the first.
  * - Recursion: entries and returns of a function contain the stack pointer. An entry below the open one's is a nested
- *   call, and only the return of the outermost call ends the request. An entry above it shows that the open call was left
+ *   call, and only the outermost call's return ends the request. An entry above it shows that the open call was left
  *   without a return (longjmp): that request is dropped.
  * - A request that was received (MARK_RECEIVE) began when its thread was woken, if the thread has reached no probe of
  *   another request since: the time for which the woken thread waits for a CPU delays the request. Otherwise it begins at
@@ -281,7 +281,7 @@ static void start_request(struct machine *mc, struct probe_kind *k, int32_t tid,
 	}
 }
 
-/* Handles an end. The return of a nested call ends no request, nor does a return without a recorded entry. */
+/* Handles an end. A nested call's return ends no request, nor does a return without a recorded entry. */
 static void end_call(struct machine *mc, struct probe_kind *k, struct open_request *r, int64_t stack)
 {
 	const size_t before = r->calls;

@@ -177,7 +177,7 @@ void vcpu_state_event(struct machine *mc, struct cpu *c, const struct event *ev)
 		stop_running(mc, th, ev);
 }
 
-/* Processes EV_VCPU_STOP. A stop in the context of the privileged VM is a pause. A quota stops the vCPU from a timer,
+/* Processes EV_VCPU_STOP. A stop in the privileged VM's context is a pause. A quota stops the vCPU from a timer,
  * whatever runs there; a vCPU that once was stopped in this way has a quota. If it is unknown what runs there, it may be
  * either. */
 void vcpu_stop_event(struct machine *mc, struct cpu *c, const struct event *ev)

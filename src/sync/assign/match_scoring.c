@@ -232,7 +232,7 @@ bool is_disjoint(const struct sync_context *r, const struct match *m)
 		clock_map_at(&m->candidate.clock, guest->begin) > host->end;
 }
 
-/* Returns true if name or circumstances confirm the VM. Without measurable containment the name of the process decides;
+/* Returns true if name or circumstances confirm the VM. Without measurable containment the process's name decides;
  * without a name, the guest must be the only one and so must the VM. Neither counts if the traces do not overlap. */
 static bool may_be_same_vm(const struct sync_context *r, const struct match *m)
 {

@@ -70,7 +70,7 @@ static bool runs_in(const struct proved *p, size_t guest, size_t hypervisor, siz
 	return false;
 }
 
-/* Returns true if the proven match b shows that match a is one with an outer VM only: the events of a nested guest are
+/* Returns true if the proven match b shows that match a is one with an outer VM only: a nested guest's events are
  * also within the guest mode of the outer guest's VM. */
 static bool is_nested_in(const struct proved *p, const struct match *a, const struct match *b)
 {

@@ -1,6 +1,6 @@
 /* Finds all offsets at which a clock would contain about as many events, by elimination (private to sync/).
  *
- * The drift of the given clock is known; its offset may be wrong if guest or host behave periodically. An event that
+ * The given clock's drift is known; its offset may be wrong if guest or host behave periodically. An event that
  * would be outside guest mode at an offset is a violation of that offset. Violations by a sample of the events exclude
  * offsets, in bins, over the whole range in which at least a quarter of the sample falls into the host's trace; the
  * remaining bins are tested with all events. Cost: O(events of the sample x windows) at most; usually a few events

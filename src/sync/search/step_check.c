@@ -173,7 +173,7 @@ static void check_end(const struct clock_candidate *found, const struct evidence
 	bool is_one = find_clocks_within(found, &part, END_SEARCH_MAX_NS, !e->sure, &tolerance, &wide);
 	if (e->sure && is_one)
 		is_one = limit_to_rate(found, &activity, &wide);
-	/* The bounds of a part are always wider than those of the whole trace; for an ACCURATE clock, only more than twice
+	/* A part's bounds are always wider than those of the whole trace; for an ACCURATE clock, only more than twice
 	 * the width is significant. */
 	const bool wider = !e->sure || !is_one
 	                   || joint_width_at_middle(&wide.clock, &found->clock, &activity) >

@@ -113,7 +113,7 @@ static bool ran_between(const struct evidence *evidence, int64_t from, int64_t t
 	return false;
 }
 
-/* Returns true if events of several CPUs exist: the events of a single CPU are in order even if the clock was set back. */
+/* Returns true if events of several CPUs exist: a single CPU's events are in order even if the clock was set back. */
 static bool has_several_cpus(const struct activity *activity)
 {
 	unsigned n = 0;

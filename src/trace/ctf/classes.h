@@ -1,6 +1,6 @@
 /* Decoders of a CTF trace's packets and events, built from its metadata and a layout.
  *
- * The decoders are built by one thread; then they are read-only, so any number of threads can use them. */
+ * The decoders are built by one thread; then they are read-only, so all threads can use them. */
 #ifndef STEALSCOPE_TRACE_CTF_CLASSES_H
 #define STEALSCOPE_TRACE_CTF_CLASSES_H
 

@@ -17,7 +17,7 @@ struct tsdl_parser {
 	enum token token;
 	const char *text;  /* the token's text; TEXT: without the quotes */
 	size_t len;
-	/* Named types; the types of the innermost scope are the last ones. */
+	/* Named types; the innermost scope's types are the last ones. */
 	struct ctf_named { const char *name; struct ctf_type *type; } *named;
 	size_t names, names_cap;
 	struct tsdl_integer { const char *text; size_t len; struct ctf_type type; } cached[CACHED_INTEGERS];

@@ -365,7 +365,7 @@ static void forget_dir(struct trace_location *p)
 	pages_free(p->data);
 }
 
-/* The TSC of a Xen host is usually that of its domains, so the given rate replaces the measured one, unless that is of
+/* A Xen host's TSC is usually that of its domains, so the given rate replaces the measured one, unless that is of
  * another TSC. */
 static void set_tsc_rate(struct trace_location *p, uint64_t millihertz)
 {

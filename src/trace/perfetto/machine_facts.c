@@ -135,7 +135,7 @@ static void add_thread(struct perfetto_machine *m, const struct proto_field *thr
 		set_name(m, tid, name);
 }
 
-/* A process's name is that of its executable, unless the list of threads contains the name of its main thread. */
+/* A process's name is that of its executable, unless the thread list contains the name of its main thread. */
 static void add_process(struct perfetto_machine *m, const struct proto_field *process)
 {
 	struct proto_message p = proto_nested(process);

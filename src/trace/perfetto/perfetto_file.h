@@ -119,7 +119,7 @@ void perfetto_add_processes(struct perfetto_machine *m, const struct proto_field
 void perfetto_add_system(struct perfetto_machine *m, const struct proto_field *info);
 void perfetto_add_counters(struct perfetto_machine *m, const struct proto_field *stats);
 void perfetto_add_config(struct perfetto_machine *m, const struct proto_field *config);
-/* Returns true if the event of the tracing service is the beginning of a flush. */
+/* Returns true if the tracing service's event is the beginning of a flush. */
 bool perfetto_is_flush(const struct proto_field *service_event);
 
 /* Decompresses a packet. Returns the packets in it, malloc'ed, with their size; NULL, with *why set, if it is damaged, too

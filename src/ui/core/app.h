@@ -34,7 +34,7 @@ struct app {
 	} chosen_window, fitted_window;
 	struct undo undo;
 	size_t top;                    /* first row shown, index into rows.row */
-	bool row_chosen;               /* the user selected a row: the end of the thread scan must not select another row */
+	bool row_chosen;               /* the user selected a row: the thread scan's end must not select another row */
 	bool view_unreadable;              /* the saved view could not be read and must not be overwritten */
 	struct row_id pin[MAX_PINS];
 	size_t pins;

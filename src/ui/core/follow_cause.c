@@ -11,7 +11,7 @@
 struct follow {
 	struct row_id visited[STEPS_MAX];  /* rows from which a cause was followed, oldest first */
 	size_t steps;
-	bool pending;              /* the flow of the gap is being computed */
+	bool pending;              /* the gap's flow is being computed */
 	struct question question;
 	int64_t cause_end;         /* end of the interval whose culprit is searched, ns */
 };

@@ -1,4 +1,4 @@
-/* Thread scan: collects in steps the properties of each thread that the list of rows needs, and sorts the rows. See
+/* Thread scan: collects in steps the properties of each thread that the row list needs, and sorts the rows. See
  * rows.h. */
 #include "ui/core/rows.h"
 

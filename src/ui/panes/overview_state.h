@@ -21,7 +21,7 @@ struct overview {
 	int64_t sums_from, sums_to;  /* window for which the sums are known; gaps are requested after the sums */
 	bool has_gaps;              /* the gaps are known as well */
 	struct target at;          /* the selected line's target */
-	/* has_target: `at` is set; cursor_set: the cursor of the rows was moved to the longest gap, or by the user */
+	/* has_target: `at` is set; cursor_set: the rows' cursor was moved to the longest gap, or by the user */
 	bool has_target, cursor_set;
 	bool verdict_seen;          /* the line of the verdict's target was selected */
 	struct view return_view;           /* view when a line's gap was opened from the overview; step 0: none */

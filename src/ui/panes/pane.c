@@ -418,7 +418,7 @@ static const char *hint_of(const struct app *app, const struct pane *p, int spac
 	return "";
 }
 
-/* Shortens a title by whole phrases, the least important first; the name of the row stays. */
+/* Shortens a title by whole phrases, the least important first; the row's name stays. */
 static void shorten_title(char *title, int space)
 {
 	static const char *const before[] = { ", ", ", ", ": ", " + ", " in ", " from " };

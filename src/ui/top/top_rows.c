@@ -79,7 +79,7 @@ static void add_to_group(struct top_row *m, const struct top_row *r)
 	}
 }
 
-/* Returns a row for each group of the sample; the caller frees. The mean of a VM does not count its VMM. */
+/* Returns a row for each group of the sample; the caller frees. A VM's mean does not count its VMM. */
 static struct top_row *rows_of_groups(const struct live_sample *s)
 {
 	struct top_row *group = mem_new(s->groups + 1, sizeof *group);
@@ -136,7 +136,7 @@ static double sort_key(const struct top_row *r, enum top_sort sort)
 	return 0;
 }
 
-/* Sorts rows [from, rows) by insertion: stable, and the number of rows is small. */
+/* Sorts rows [from, rows) by insertion: stable, and the row count is small. */
 static void sort_rows(struct top *t, size_t from)
 {
 	for (size_t i = from + 1; i < t->rows; i++) {
@@ -317,7 +317,7 @@ bool top_sentence(const struct live_sample *s, char *buf, size_t size)
 	const struct live_vcpu *v = &s->vcpu[worst.vcpu];
 	const char *const base = v->number < 0 && s->by_process ? " it wanted to run" : "";
 	name_target(s, v, name, sizeof name);
-	if (*base) {  /* the threads of a process may wait more than all the time */
+	if (*base) {  /* a process's threads may wait more than all the time */
 		const int64_t wanted = v->ns.ran + v->ns.stolen + v->ns.throttled;
 		worst.steal = share(v->ns.stolen, wanted);
 		worst.throttled = share(v->ns.throttled, wanted);

@@ -126,7 +126,7 @@ static bool has_locks(const struct app *app)
 	return false;
 }
 
-/* Returns true if the key of a hint has an effect now. */
+/* Returns true if a hint's key has an effect now. */
 static bool applies(const struct app *app, enum action action)
 {
 	switch (action) {

@@ -223,7 +223,7 @@ static bool next_run(const struct app *app, uint32_t attr, int col, int end, str
 	return false;
 }
 
-/* Draws into a bar of a pCPU that executes a vCPU the guest's threads, or the name of the VM if no bar is wide enough. */
+/* Draws into a bar of a pCPU that executes a vCPU the guest's threads, or the VM's name if no bar is wide enough. */
 static void draw_guest(struct app *app, struct screen *s, int y, const struct run *run, int vcpu, const struct cell *cell)
 {
 	const struct catalog_cpu *cpu = &app->catalog.cpu[vcpu];

@@ -437,7 +437,7 @@ static void remove_number(char *text, int space, const char *words, int min_numb
  * - the row's name, which is selected on the screen
  * - the share of a culprit, and the state, which the cell shows
  *
- * The name of the culprit stays. */
+ * The culprit's name stays. */
 static void shorten_sentence(char *text, int space, bool header_has_second, const char *title)
 {
 	for (char *c = text; *c && header_has_second && text_width(text) > space; c++) {

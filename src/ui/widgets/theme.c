@@ -157,7 +157,7 @@ static int parse_owners(struct yaml_file *f, yaml_node_t *map, struct theme *t, 
 
 typedef int parse_one(struct yaml_file *f, yaml_node_t *node, struct theme *t, int i, struct error *err);
 
-/* Calls a function for each entry of a mapping. The name of each entry must be one of `keys`. */
+/* Calls a function for each entry of a mapping. Each entry's name must be one of `keys`. */
 static int parse_section(struct yaml_file *f, yaml_node_t *map, const char *const *keys, int n, struct theme *t,
                          parse_one *one, struct error *err)
 {
