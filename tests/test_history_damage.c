@@ -200,6 +200,8 @@ static void test_deception(void **state)
 		memcpy(p, b.p, b.n);
 		for (uint64_t k = 1 + stream_random(&s) % 4; k--;)
 			p[stream_random(&s) % b.n] = (uint8_t)(stream_random(&s) >> stream_random(&s) % 8);
+		if (i % 4 == 0)
+			memcpy(p + stream_random(&s) % (b.n / 8) * 8, &(int64_t){ i % 8 ? INT64_MAX : INT64_MIN }, 8);
 		history_repair_sums(p, b.n);
 		write_bytes(BROKEN, p, b.n);
 		struct error err = ERROR_INIT;

@@ -184,12 +184,13 @@ int attr_chunk(const struct attr *a, uint32_t i, struct chunk *c, struct error *
 	if (file_check(h, SECTION_INDEX, a->index + (uint64_t)i * a->row, last ? a->row : 2 * a->row, err))
 		return -1;
 	uint64_t location = get64(a->rows + (uint64_t)a->row * i + ROW_LOCATION), offset = LOCATION_OFFSET(location);
-	int64_t start = attr_start(a, i), end = last ? h->end : attr_start(a, i + 1) - 1;
-	if (start < h->begin || end < start || end > h->end)
+	const int64_t start = attr_start(a, i), next = last ? h->end : attr_start(a, i + 1);
+	if (start < h->begin || (last ? next < start : next <= start) || next - !last > h->end)
 		return file_fail_damaged(h, a->index + (uint64_t)i * a->row, "the index is out of order", err);
 	if (file_check(h, SECTION_CHUNKS, offset, LOCATION_SIZE(location), err))
 		return -1;
-	const char *why = chunk_parse(c, h->map + offset, LOCATION_SIZE(location), a->type == HISTORY_STATE, start, end);
+	const char *why = chunk_parse(c, h->map + offset, LOCATION_SIZE(location), a->type == HISTORY_STATE, start,
+	                              next - !last);
 	if (why)
 		return file_fail_damaged(h, offset, why, err);
 	return c->linked ? compute_durations(a, i, c, err) : 0;
