@@ -5,7 +5,7 @@ import struct
 import sys
 
 from e2e import check, notes, run, scratch, table
-from ftrace import HEAD, PAGE, Buffer, record, write_dat
+from ftrace import HEAD, PAGE, Buffer, record, write_dat, write_machine
 
 STEP = 100_000  # ns between two events
 BEGIN = 5_000_000_000
@@ -63,9 +63,13 @@ def check_lost(tmp):
         if i % 3 == 2:
             b.lose(5)
     write_dat(path, [b.bytes()])
-    run("index", path, "-o", history)
-    rows = [(r["reason"], r["count"], r["timed"]) for r in table("exits", history)]
-    check(rows == [("interrupt", "8", "5")], f"8 exits, of which 5 have a known end: {rows}")
+    pages = os.path.join(tmp, "pages")
+    write_machine(pages, [b.bytes()], f"hostname: hv\nmachine: x86_64\nclock: mono\nstarted: {{clock: {BEGIN}, realtime: {BEGIN}}}\n"
+                  f"stopped: {{clock: {BEGIN + 20 * STEP}, realtime: {BEGIN + 20 * STEP}}}\nlost: 10\n", {154: "CPU 0/KVM"})
+    for trace in (path, pages):
+        run("index", "--host", trace, "-o", history)
+        rows = [(r["reason"], r["count"], r["timed"]) for r in table("exits", history)]
+        check(rows == [("interrupt", "8", "5")], f"8 exits, of which 5 have a known end: {rows}")
 
 
 def check_damaged_event(tmp):
@@ -85,6 +89,8 @@ def check_counts(tmp):
     for entries, read in ((100, 500), (0, 600), (600, 0), (117, 500), (599, 600)):
         _, notes, _ = index(tmp, [buffer(0, 600)], stats=[stat % (entries, read)])
         check(not any("kernel's counters" in n for n in notes), f"no event is missing; {read} were read by trace-cmd")
+    got, _, _ = index(tmp, [buffer(0, 600)], stats=[stat.replace("overrun: 0", "overrun: 30") % (0, 600)])
+    check(got["lost"] == 30, f"the kernel lost 30: {got['lost']}")
     _, notes, _ = index(tmp, [buffer(0, 600)], stats=[stat % (0, 617)])
     check(any(": 600;" in n and "kernel's counters: 17" in n for n in notes), f"17 are missing {notes}")
 

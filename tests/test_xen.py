@@ -322,7 +322,7 @@ def check_options(folder, history, whole):
         f.write(f"tsc_hz: {MHZ * 10**6}\ndomains: {{ 0: Domain-0, 1: web server }}\nhost: {{ dir: {os.path.basename(folder)} }}\n")
     run("index", session, "-o", history)
     check({r["vm"] for r in table("info", history)} == {"Domain-0", "web server", "dom 2"}, "and keys of a session file")
-    run("index", folder, *given[:2], "--domain", "1=host", "--domain", "2=dom 0", "-o", history)
+    run("index", folder, *given[:2], "--domain", "1=host", "--domain", "2=dom 0", "--domain", "32751=last", "-o", history)
     check({r["vm"] for r in table("info", history)} == {"dom 0", "host (2)", "dom 0 (2)"}, "names are unique, and differ from the host's")
     for value in ("web", "1=", "=web", "-1=web", "32752=web", "1=" + "x" * 256, "1:web"):
         p = run("index", folder, *given[:2], "--domain", value, "-o", history, status=1)
