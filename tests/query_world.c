@@ -242,6 +242,9 @@ void world_path(const struct world *w, const char *whose, int64_t from, int64_t 
 	assert_int_equal(next, p.end + 1);
 	for (size_t i = 0; i < p.sums; i++)
 		sum += p.sum[i].duration;
+	for (size_t i = 1; i < p.sums; i++)  /* the longest first, and of equal ones the lowest TID */
+		assert_true(p.sum[i - 1].duration > p.sum[i].duration ||
+		            (p.sum[i - 1].duration == p.sum[i].duration && p.sum[i - 1].actor.tid <= p.sum[i].actor.tid));
 	assert_int_equal(sum, p.end - p.start + 1);
 	assert_int_equal(p.unknown, unknown);
 	assert_string_equal(text, want);
