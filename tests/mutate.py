@@ -32,11 +32,11 @@ OTHERS = {  # tests of other directories, and in Python, that ask about a direct
     "index": ["cache", "session", "recordings", "packed_input", "events", "tsc_host", "collect", "clock_offset"],
     "latency": ["latency_truth", "latency_spans", "latency_traces", "latency_cores"],
     "live": ["live_names", "monitor", "run", "srbn_read", "top_cores"],
-    "query": ["findings", "path", "flow_truth", "conservation", "culprits", "verdict", "tenant_random", "escaped_names",
+    "model": ["xen_random", "cores"], "query": ["findings", "path", "flow_truth", "conservation", "culprits", "verdict", "tenant_random", "escaped_names",
               "quota_truth"],
     "record": ["record_cli", "record_files", "record_xen"],
     "report": ["schema", "escaped_names", "groups", "glance", "appearance", "exits", "cores", "path", "polling", "fibonacci"],
-    "trace": ["perfetto", "trace_texts", "tracecmd", "xen"], "ui": ["appearance", "glance", "top_screen"],
+    "trace": ["perfetto", "trace_texts", "tracecmd", "tracecmd_file", "xen"], "ui": ["appearance", "glance", "top_screen"],
 }
 WITH_TRUTH = ("trace", "sync", "model", "history", "index", "query")
 SEEDS = ("7100001", "7100002")  # of test_truth

@@ -53,6 +53,26 @@ def check_damaged_times(tmp):
                       f"{case}: costs that page, with a note ({1200 - got['events']} events)")
 
 
+def write_pages(tmp, data):
+    """Writes the directory of a machine with one CPU; returns it."""
+    folder, end = os.path.join(tmp, "pages"), BEGIN + 50 * STEP
+    write_machine(folder, [data], f"hostname: hv\nmachine: x86_64\nclock: mono\nstarted: {{clock: {BEGIN}, realtime: {BEGIN}}}\n"
+                  f"stopped: {{clock: {end}, realtime: {end}}}\nlost: 0\n")
+    return folder
+
+
+def check_namespaces(tmp):
+    """The threads in containers that the recorder lists; impossible numbers are ignored."""
+    folder, history = write_pages(tmp, buffer(0, 40)), os.path.join(tmp, "pages.steal")
+    for line, machine in (("100 1 300 200", "pidns-300"), ("100 100 300 200", "pidns-300"), ("100 0 300 200", "host"),
+                          ("100 2147483648 300 200", "host")):
+        with open(f"{folder}/namespaces", "w", encoding="ascii") as f:
+            f.write(line + "\n")
+        run("index", "--host", folder, "-o", history)
+        rows = [(r["machine"], r["tid"]) for r in table("threads", history)]
+        check(rows == [(machine, "100")], f"{line}: {rows}")
+
+
 def check_lost(tmp):
     """The last event before a loss stays valid: a VM exit of a vCPU."""
     b, path, history = Buffer(), os.path.join(tmp, "lost.dat"), os.path.join(tmp, "lost.steal")
@@ -63,9 +83,7 @@ def check_lost(tmp):
         if i % 3 == 2:
             b.lose(5)
     write_dat(path, [b.bytes()])
-    pages = os.path.join(tmp, "pages")
-    write_machine(pages, [b.bytes()], f"hostname: hv\nmachine: x86_64\nclock: mono\nstarted: {{clock: {BEGIN}, realtime: {BEGIN}}}\n"
-                  f"stopped: {{clock: {BEGIN + 20 * STEP}, realtime: {BEGIN + 20 * STEP}}}\nlost: 10\n", {154: "CPU 0/KVM"})
+    pages = write_pages(tmp, b.bytes())
     for trace in (path, pages):
         run("index", "--host", trace, "-o", history)
         rows = [(r["reason"], r["count"], r["timed"]) for r in table("exits", history)]
@@ -125,6 +143,7 @@ with scratch() as tmp:
         sys.exit(77)
     check_damaged_times(tmp)
     check_lost(tmp)
+    check_namespaces(tmp)
     check_damaged_event(tmp)
     check_counts(tmp)
     check_clocks(tmp)
