@@ -91,6 +91,15 @@ def check_target(history):
     for name in ("Debian", "Debian/CPU0", "host"):
         target = findings(history, name)[0]["target"]
         check(target is not None and target.split("/")[0] == name.split("/", maxsplit=1)[0], f"target: {name}")
+    rows = [r for r in table("threads", history, "--top", "0") if int(r["ran_ns"])]
+    for row in (rows[0], rows[-1]):  # most and least time lost
+        name, wanted = f"{row['machine']}/{row['tid']}", int(row["ran_ns"]) + int(row["lost_ns"])
+        found = findings(history, name)
+        check(found[0]["healthy"] == (int(row["lost_ns"]) <= LIMIT * wanted), f"target: {name} is healthy up to the limit: {found[0]}")
+        causes = [f for f in found if not f["healthy"]]
+        text = joined(run("explain", history, name).stdout)
+        check(all(f["text"].split(";")[0] in text for f in found[:3]), f"target: explain {name} writes its findings: {text}")
+        check(sum(f["ns"] for f in causes) <= int(row["lost_ns"]), f"target: {name} lost {row['lost_ns']} ns")
 
 
 def check_order(found):

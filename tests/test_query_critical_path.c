@@ -125,7 +125,8 @@ static void test_explained(void **state)
 	                             "A/6 flush: 5 ns; of the 50 ns of this chain 42 ns are inferred"));
 	assert_non_null(strstr(text, "\nNext: host/99 hog had the CPU of host/41 io"));
 	assert_non_null(strstr(text, " (stealscope flow FILE host/99).\n"));
-	assert_non_null(strstr(text, "\nMain delay while runnable: wakeup"));
+	assert_non_null(strstr(text, "\nMain delay: host/99 hog delayed host/41 io, for which A/5 work waited (inferred): 22 ns"));
+	assert_non_null(strstr(text, "\nFurther delays: wakeup"));
 	assert_null(strstr(text, "lock wait"));
 	free(text);
 	world_release(&w);

@@ -234,7 +234,8 @@ static void sentences(void **state)
 		"lost 60.0 ms (66.7 %), slept 0 ns.\n"
 		"Main delay: Ubuntu (most: 77 cc\\e[31m) took 30.0 ms of Debian/3525 critical_task (33 % of the time it wanted to run), "
 		"in 30 intervals, longest 1.00 ms on CPU3 (stealscope view FILE --row Debian/3525 --at 00:16:40.002000).\n"
-		"Further delays: host/2101 burnP6: 30.0 ms (33.3 %); 1 other: 1.00 us.\n"
+		"Further delays: host/2101 burnP6 took 30.0 ms of Debian/3525 critical_task (33 % of the time it wanted to run); "
+		"interrupts of host (irq/46-iwlwifi) took 1.00 us of Debian/3525 critical_task (0.0 % of the time it wanted to run).\n"
 		"Confidence: high; nothing is unknown; guest clock error <= 1.50 us.\n"
 		"Next: Ubuntu/77 cc\\e[31m, a thread of another VM, shares this CPU (stealscope flow FILE Ubuntu/77).\n");
 	free(text);

@@ -12,8 +12,7 @@
 #include "base/text.h"
 #include "base/timefmt.h"
 
-#define NOTABLE 0.01     /* minimum share of the window for a sentence on a kind of delay */
-#define NAMED_MAX 3      /* actors or causes that are named; the others are summed */
+#define NAMED_MAX 3      /* findings after the first one */
 
 double explanation_share(const struct explanation *s, int64_t ns)
 {
@@ -33,6 +32,11 @@ static void write_doing(struct explanation *s)
 {
 	char at[TIME_TEXT], to[TIME_TEXT], d[TIME_TEXT], a[64], b[64], c[64];
 	const struct demand *demand = &s->demand;
+	if (s->findings->item[0].kind == FINDING_NOTHING) {
+		fprintf(s->to, "%s, %s .. %s.\n", s->name, time_date(at, s->f->start, 6),
+		        time_end(to, s->f->start, s->f->end, 6));
+		return;
+	}
 	fprintf(s->to, "%s, %s .. %s (%s): ran %s, lost %s%s, slept %s", s->name, time_date(at, s->f->start, 6),
 	        time_end(to, s->f->start, s->f->end, 6), time_duration(d, s->f->end - s->f->start + 1),
 	        explanation_amount(s, demand->ran, a),
@@ -96,76 +100,28 @@ static int write_lifetime(struct explanation *s, struct error *err)
 	return 0;
 }
 
-static struct cause_interval interval_of(const struct explanation *s, const struct flow_entry *e)
+/* Writes what delayed the target: the findings. */
+static void write_findings(struct explanation *s)
 {
-	return (struct cause_interval){ s->target, e->actor, e->actor.name < s->f->names ? s->f->name[e->actor.name] : NULL,
-	                                e->longest.start, e->longest.start + e->longest.ns - 1 };
-}
-
-static int compare_by_lost(const void *a, const void *b)
-{
-	const struct flow_entry *const *p = a, *const *q = b, *x = *p, *y = *q;
-	if (x->lost != y->lost)
-		return x->lost < y->lost ? 1 : -1;
-	return (x->longest.start > y->longest.start) - (x->longest.start < y->longest.start);
-}
-
-/* Writes ", of this host/216 burnP6: 2.10 s; ...": the actors that the main cause joins. */
-static void write_members(const struct explanation *s)
-{
-	const struct flow_entry **member = mem_new(s->f->entries, sizeof *member);
-	char actor[NAME_TEXT], a[64];
-	size_t n = 0;
-	for (size_t i = 0; i < s->f->entries; i++) {
-		const struct cause_interval interval = interval_of(s, &s->f->entry[i]);
-		if (s->f->entry[i].lost && cause_contains(&s->causes, s->main, &interval))
-			member[n++] = &s->f->entry[i];
+	const struct findings *l = s->findings;
+	const struct finding *first = &l->item[0];
+	char d[TIME_TEXT], cpu[24] = "";
+	if (finding_is_healthy(first) && s->demand.lost == 0) {
+		fputs("Nothing delayed it while it was runnable.\n", s->to);
+		return;
 	}
-	if (n > 1)
-		qsort(member, n, sizeof *member, compare_by_lost);
-	for (size_t i = 0; n > 1 && i < n && i < NAMED_MAX && explanation_share(s, member[i]->lost) >= NOTABLE / 10; i++)
-		fprintf(s->to, "%s%s: %s", i ? "; " : ", of this ",
-		        actor_text(s->catalog, &member[i]->actor, interval_of(s, member[i]).name, ACTOR_SENTENCE, &s->target, actor,
-		                   sizeof actor), explanation_amount(s, member[i]->lost, a));
-	if (n > NAMED_MAX)
-		fprintf(s->to, "; %zu other%s", n - NAMED_MAX, n == NAMED_MAX + 1 ? "" : "s");
-	free(member);
-}
-
-static void write_main_cause(struct explanation *s)
-{
-	struct finding f = { .base = "" };
-	char d[TIME_TEXT], command[ACTOR_TEXT], cpu[24] = "";
-	const struct cause *c = s->main;
-	finding_of_rank(&f, &s->causes, c, s->demand.ran + s->demand.lost);
-	if (s->main_entry->longest.pcpu >= 0)
+	if (s->main_entry && s->main == first && s->main_entry->longest.pcpu >= 0)
 		snprintf(cpu, sizeof cpu, " on CPU%d", s->main_entry->longest.pcpu);
-	fprintf(s->to, "Main delay%s: %s, in %" PRIu64 " interval%s, longest %s%s (stealscope %s)",
-	        s->slept_for ? " while runnable" : "", f.text, c->intervals, c->intervals == 1 ? "" : "s",
-	        time_duration(d, c->longest.end - c->longest.start + 1), cpu,
-	        catalog_view_command(s->catalog, &s->target, c->longest.start, command, sizeof command));
-	write_members(s);
-	fputs(".\n", s->to);
-}
-
-static void write_other_causes(struct explanation *s)
-{
-	char name[ACTOR_TEXT], a[64];
-	size_t named = 0, rest = 0;
-	int64_t rest_ns = 0;
-	for (size_t i = 0; i < s->causes.len; i++) {
-		const struct cause *c = &s->causes.cause[i];
-		if (c == s->main)
-			continue;
-		if (named < NAMED_MAX && explanation_share(s, c->ns) >= NOTABLE / 10)
-			fprintf(s->to, "%s%s: %s", named++ ? "; " : "Further delays: ", cause_name(&s->causes, c, name),
-			        explanation_amount(s, c->ns, a));
-		else
-			rest++, rest_ns += c->ns;
-	}
-	if (named && rest)
-		fprintf(s->to, "; %zu other%s: %s", rest, rest == 1 ? "" : "s", explanation_amount(s, rest_ns, a));
-	if (named)
+	if (*first->command)
+		fprintf(s->to, "Main delay%s: %.*s, in %" PRIu64 " interval%s, longest %s%s (stealscope %s).\n",
+		        s->slept_for && first->kind != FINDING_CHAIN ? " while runnable" : "", (int)first->main_bytes, first->text,
+		        first->intervals, first->intervals == 1 ? "" : "s",
+		        time_duration(d, first->moment.end - first->moment.start + 1), cpu, first->command);
+	else
+		fprintf(s->to, "Verdict: %s.\n", first->text);
+	for (size_t i = 1; i < l->len && i <= NAMED_MAX; i++)
+		fprintf(s->to, "%s%s", i == 1 ? "Further delays: " : "; ", l->item[i].text);
+	if (l->len > 1)
 		fputs(".\n", s->to);
 }
 
@@ -220,21 +176,26 @@ static void write_confidence(struct explanation *s)
 	struct notes notes = { 0 };
 	const struct catalog_machine *m = &s->catalog->machine[s->machine];
 	const bool untraced = m->kind == MACHINE_VM && m->threads == 0;
+	const struct finding *first = &s->findings->item[0];
 	warnings_of(s->catalog, &s->target, s->f->start, s->f->end, &notes);
+	const bool says_nothing = first->kind == FINDING_NOTHING;
 	if (s->unknown)
-		fprintf(s->to, "Confidence: reduced; %s is unknown and has no culprit: events are missing or %s",
-		        explanation_amount(s, s->unknown, a), untraced ? "ambiguous" : "contradict each other");
+		fprintf(s->to, "Confidence: %s; %s is unknown and has no culprit: events are missing or %s",
+		        says_nothing ? "unknown" : "reduced", explanation_amount(s, s->unknown, a),
+		        untraced ? "ambiguous" : "contradict each other");
+	else if (says_nothing)
+		fputs("Confidence: unknown", s->to);
 	else
-		fprintf(s->to, "Confidence: %s; nothing is unknown%s", notes.len || s->alone ? "reduced" : "high",
-		        s->alone ? " inside the guest" : "");
+		fprintf(s->to, "Confidence: %s; nothing is unknown%s",
+		        notes.len || s->alone || first->inferred ? "reduced" : "high", s->alone ? " inside the guest" : "");
 	if (untraced)
 		fputs("; the guest was not traced: whether a vCPU was runnable while off the CPU is inferred from its VM exits",
 		      s->to);
 	else if (m->kind == MACHINE_VM)
 		write_clock_error(s, &notes);
-	const size_t first = notes.len && note_code_hides_steal(notes.item[0].code);
-	for (size_t i = first; i < notes.len; i++)
-		fprintf(s->to, "%s%s", i > first ? "; " : ".\nHowever: ", note_text(&notes.item[i], text));
+	const size_t begin = notes.len && note_code_hides_steal(notes.item[0].code);
+	for (size_t i = begin; i < notes.len; i++)
+		fprintf(s->to, "%s%s", i > begin ? "; " : ".\nHowever: ", note_text(&notes.item[i], text));
 	fputs(".\n", s->to);
 	notes_release(&notes);
 	bool host = s->catalog->machine[0].kind == MACHINE_HOST;
@@ -243,35 +204,33 @@ static void write_confidence(struct explanation *s)
 		      "running.\n", s->to);
 }
 
-/* Collects the causes of the lost time. */
-static void collect_causes(struct explanation *s)
+/* Returns the actor of the flow that is the culprit in the moment of a finding; NULL: none. */
+static const struct flow_entry *entry_of(const struct flow *f, const struct moment *m)
 {
-	s->causes = (struct cause_list){ .catalog = s->catalog, .victim = s->target };
-	for (size_t i = 0; i < s->f->entries; i++) {
-		const struct flow_entry *e = &s->f->entry[i];
-		const struct cause_interval interval = interval_of(s, e);
-		s->unknown += e->actor.kind == FLOW_UNKNOWN ? e->duration : 0;
-		if (e->lost)
-			causes_add(&s->causes, &interval, e->lost, e->intervals);
+	const struct flow_entry *found = NULL;
+	for (size_t i = 0; i < f->entries && m->end >= m->start; i++) {
+		const struct flow_entry *e = &f->entry[i];
+		if (e->lost && e->actor.kind == m->culprit.kind && e->actor.reason == m->culprit.reason &&
+		    same_thread(&e->actor, &m->culprit) && (!found || e->longest.start == m->start))
+			found = e;
 	}
-	causes_sort(&s->causes);
-	s->main = causes_main(&s->causes, s->demand.ran + s->demand.lost);
-	for (size_t i = 0; s->main && i < s->f->entries; i++) {
-		const struct flow_entry *e = &s->f->entry[i];
-		const struct cause_interval interval = interval_of(s, e);
-		s->members += e->lost && cause_contains(&s->causes, s->main, &interval);
-		if (actor_same(&e->actor, &s->main->longest.actor))
-			s->main_entry = e;
+	return found;
+}
+
+static void find_main_entry(struct explanation *s)
+{
+	for (size_t i = 0; i < s->f->entries; i++)
+		s->unknown += s->f->entry[i].actor.kind == FLOW_UNKNOWN ? s->f->entry[i].duration : 0;
+	for (size_t i = 0; i < s->findings->len && !s->main_entry; i++) {
+		s->main = &s->findings->item[i];
+		s->main_entry = entry_of(s->f, &s->main->moment);
 	}
-	s->machine = target_machine(s->catalog, &s->target);
-	s->alone = catalog_lacks_host_trace(s->catalog, &s->target);
-	catalog_target_text(s->catalog, &s->target, s->name, sizeof s->name);
 }
 
 /* Writes all sentences, starting with the largest delay. */
 static int write_explanation(struct explanation *s, const char *opening, struct error *err)
 {
-	const bool sleeper = s->demand.slept > s->demand.lost;
+	const bool sleeper = s->demand.slept > s->demand.lost, says_nothing = s->findings->item[0].kind == FINDING_NOTHING;
 	write_no_source(s);
 	if (opening)
 		fputs(opening, s->to);
@@ -279,20 +238,14 @@ static int write_explanation(struct explanation *s, const char *opening, struct 
 		write_doing(s);
 	if (!opening && write_lifetime(s, err) < 0)
 		return -1;
-	if (sleeper && explain_waits(s, err) < 0)
+	if (sleeper && !says_nothing && explain_waits(s, err) < 0)
 		return -1;
-	if (s->main) {
-		write_main_cause(s);
-		write_other_causes(s);
-		if (explain_quota(s, err) < 0)
-			return -1;
-	} else {
-		fprintf(s->to, "Nothing %sdelayed it while it was runnable.\n",
-		        s->alone ? "that was recorded " : "");
-	}
-	if (!sleeper && explain_waits(s, err) < 0)
+	write_findings(s);
+	if (s->main_entry && explain_quota(s, err) < 0)
 		return -1;
-	if (explain_locks(s, err) < 0 || explain_cores(s, err) < 0)
+	if (!sleeper && !says_nothing && explain_waits(s, err) < 0)
+		return -1;
+	if (explain_locks(s, err) < 0 || (!says_nothing && explain_cores(s, err) < 0))
 		return -1;
 	write_confidence(s);
 	explain_next_steps(s);
@@ -300,9 +253,10 @@ static int write_explanation(struct explanation *s, const char *opening, struct 
 }
 
 static int explain_flow(const struct catalog *catalog, const struct target *target, const struct flow *f,
-                        const char *opening, char **text, struct error *err)
+                        const struct findings *l, const char *opening, char **text, struct error *err)
 {
-	struct explanation s = { .catalog = catalog, .target = *target, .f = f,
+	struct explanation s = { .catalog = catalog, .target = *target, .f = f, .findings = l,
+	                        .machine = target_machine(catalog, target), .alone = catalog_lacks_host_trace(catalog, target),
 	                        .delayed_waker = { .culprit = { .machine = -1 } } };
 	size_t size = 0;
 	int rc = demand_of(catalog, target, f->start, f->end, &s.demand, err);
@@ -311,9 +265,9 @@ static int explain_flow(const struct catalog *catalog, const struct target *targ
 	s.to = open_memstream(text, &size);
 	if (!s.to)
 		return error_system(err, NULL, "explain");
-	collect_causes(&s);
+	catalog_target_text(catalog, target, s.name, sizeof s.name);
+	find_main_entry(&s);
 	rc = write_explanation(&s, opening, err);
-	causes_release(&s.causes);
 	free(s.delayed_waker.actor_name);
 	free(s.delayed_waker.culprit_name);
 	if (fclose(s.to) != 0)
@@ -340,6 +294,7 @@ int explain_window(const struct catalog *catalog, const struct target *s, int64_
                    struct error *err)
 {
 	struct flow f;
+	struct findings l = { 0 };
 	*text = NULL;
 	if (!s || s->kind == TARGET_MACHINE)
 		return explain_machines(catalog, s, from, to, text, err);
@@ -347,7 +302,10 @@ int explain_window(const struct catalog *catalog, const struct target *s, int64_
 		return -1;
 	if (flow_of(catalog, s, from, to, &(struct flow_options){ 0 }, &f, err) < 0)
 		return -1;
-	int status = explain_flow(catalog, s, &f, NULL, text, err);
+	int status = findings_of(catalog, s, f.start, f.end, &l, err);
+	if (status == 0)
+		status = explain_flow(catalog, s, &f, &l, NULL, text, err);
+	findings_release(&l);
 	flow_release(&f);
 	return status;
 }
@@ -381,8 +339,8 @@ const char *target_state_name(const struct catalog *catalog, const struct target
 	return history_state_name(catalog->h, attr, (unsigned)state);
 }
 
-int explain_moment_text(const struct catalog *catalog, const struct gap *moment, const struct flow *f, char **text,
-                        struct error *err)
+int explain_moment_text(const struct catalog *catalog, const struct gap *moment, const struct flow *f,
+                        const struct findings *l, char **text, struct error *err)
 {
 	const struct target *s = &moment->target;
 	char name[NAME_TEXT], state[64], at[TIME_TEXT], d[TIME_TEXT], bound[64];
@@ -391,7 +349,7 @@ int explain_moment_text(const struct catalog *catalog, const struct gap *moment,
 	char *opening = mem_printf("%s was %s for %s from %s%s.\n", catalog_target_text(catalog, s, name, sizeof name),
 	                           *state ? state : "in use", time_duration(d, moment->end - moment->start + 1),
 	                           time_clock(at, moment->start, 6), gap_bound_text(catalog, moment, bound));
-	int status = explain_flow(catalog, s, f, opening, text, err);
+	int status = explain_flow(catalog, s, f, l, opening, text, err);
 	free(opening);
 	return status;
 }

@@ -16,10 +16,9 @@ struct explanation {
 	char name[NAME_TEXT];
 	const struct flow *f;
 	struct demand demand;        /* demand in the window of the flow */
-	struct cause_list causes;    /* of the target's lost time */
-	const struct cause *main;    /* cause of its first finding; NULL: nothing delayed it */
-	const struct flow_entry *main_entry;  /* the actor of its longest interval */
-	size_t members;              /* number of its actors */
+	const struct findings *findings;      /* on the target in this window */
+	const struct finding *main;           /* the first one whose culprit took time from the target; NULL: none ... */
+	const struct flow_entry *main_entry;  /* ... and that culprit */
 	int64_t unknown;             /* ns with unknown activity during the lifetime of the target */
 	struct {                     /* among the actors for which the target slept: the one that a single culprit delayed
 	                              * longest */
@@ -67,9 +66,9 @@ int explain_check_target(const struct catalog *catalog, const struct target *s, 
 /* Finds the gap that contains t (returns 1), or the interval of the target's status (for a pCPU: of its current thread)
  * if there is no gap (returns 0); -1 = error. */
 int explain_moment(const struct catalog *catalog, const struct target *s, int64_t t, struct gap *out, struct error *err);
-/* Writes the paragraph, given the flow of the gap or interval. */
-int explain_moment_text(const struct catalog *catalog, const struct gap *moment, const struct flow *f, char **text,
-                        struct error *err);
+/* Writes the paragraph, given the flow of the gap or interval, and the findings on the target in it. */
+int explain_moment_text(const struct catalog *catalog, const struct gap *moment, const struct flow *f,
+                        const struct findings *l, char **text, struct error *err);
 /* Write the sentence: on a machine in the whole history; on an interval without a gap; on a gap, given its flow. */
 int status_of_machine(const struct catalog *catalog, const struct target *s, char **text, struct error *err);
 int status_of_interval(const struct catalog *catalog, const struct gap *moment, int64_t t, char **text, struct error *err);

@@ -121,9 +121,10 @@ static void advise_competitor(struct explanation *s, const struct flow_entry *e)
 {
 	const struct catalog *catalog = s->catalog;
 	const struct actor *a = &e->actor;
-	const bool several = s->members > 1 && s->main->tid < 0, is_own = a->machine == (int32_t)s->machine;
+	const bool is_own = a->machine == (int32_t)s->machine;
 	const bool is_vm = catalog->machine[s->machine].kind == MACHINE_VM;
 	const bool by_vm = catalog->machine[a->machine].kind == MACHINE_VM;
+	const bool several = s->main->culprit.tid < 0 && a->tid > 0 && (is_own || !by_vm);
 	const int32_t helped = by_vm || several ? -1 : helped_vm(s, e);
 	char actor[NAME_TEXT], own[256], machine[256];
 	actor_text(catalog, a, s->f->name[a->name], ACTOR_PLAIN, NULL, actor, sizeof actor);
@@ -211,7 +212,7 @@ void explain_next_steps(struct explanation *s)
 	const struct demand *demand = &s->demand;
 	const int64_t window = s->f->end - s->f->start + 1, runnable = demand->ran + demand->lost;
 	const bool slept = demand->slept >= window - demand->slept;
-	const bool lost = s->main && (double)demand->lost >= NOTABLE * (double)window &&
+	const bool lost = s->main_entry && (double)demand->lost >= NOTABLE * (double)window &&
 	                  (!slept || (double)demand->lost >= ADVISED_SHARE * (double)runnable);
 	const bool vmm_time = demand->vmm_ns > demand->lost - demand->vmm_ns &&
 	                      (double)demand->vmm_ns >= ADVISED_SHARE * (double)runnable;
@@ -229,7 +230,7 @@ void explain_next_steps(struct explanation *s)
 	}
 	if (vmm_time)
 		advise_exits(s);
-	if (lost && !(vmm_time && s->main->kind == CAUSE_VMM))
+	if (lost && !(vmm_time && s->main_entry->actor.kind == FLOW_HYPERVISOR))
 		advise_culprit(s, s->main_entry);
 	if (wakers_advised || vmm_time || lost || locks_matter)
 		return;

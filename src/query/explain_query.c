@@ -14,6 +14,9 @@ struct explain_query {
 	bool is_sentence;
 	struct gap moment;
 	struct query *flow;   /* of the gap or interval; NULL: not yet needed */
+	struct query *findings;  /* on the target in it */
+	struct flow f;        /* valid if has_flow */
+	bool has_flow;
 	char *text;
 };
 
@@ -34,19 +37,28 @@ static int find_moment(struct explain_query *e, struct error *err)
 static int explain_join(struct query *q, struct error *err)
 {
 	struct explain_query *e = (struct explain_query *)q;
-	struct flow flow;
+	struct findings l;
 	int done = e->flow ? 0 : find_moment(e, err);
 	if (done != 0)
 		return done;
-	done = query_step_until(e->flow, q->until, err);
+	if (!e->has_flow && (done = query_step_until(e->flow, q->until, err)) <= 0)
+		return done;
+	if (!e->has_flow)
+		flow_take(e->flow, &e->f);
+	e->has_flow = true;
+	if (e->is_sentence) {
+		status_of_gap(q->catalog, &e->moment, &e->f, &e->text);
+		return 1;
+	}
+	if (!e->findings)
+		e->findings = findings_open(q->catalog, &e->target, e->f.start, e->f.end);
+	done = query_step_until(e->findings, q->until, err);
 	if (done <= 0)
 		return done;
-	flow_take(e->flow, &flow);
-	if (e->is_sentence)
-		status_of_gap(q->catalog, &e->moment, &flow, &e->text);
-	else if (explain_moment_text(q->catalog, &e->moment, &flow, &e->text, err) < 0)
+	findings_take(e->findings, &l);
+	if (explain_moment_text(q->catalog, &e->moment, &e->f, &l, &e->text, err) < 0)
 		done = -1;
-	flow_release(&flow);
+	findings_release(&l);
 	return done;
 }
 
@@ -54,6 +66,9 @@ static void explain_close(struct query *q)
 {
 	struct explain_query *e = (struct explain_query *)q;
 	query_close(e->flow);
+	query_close(e->findings);
+	if (e->has_flow)
+		flow_release(&e->f);
 	free(e->text);
 }
 

@@ -262,15 +262,6 @@ const struct cause *causes_main(const struct cause_list *l, int64_t wanted)
 	return causes_first(l, largest, wanted);
 }
 
-bool cause_contains(const struct cause_list *l, const struct cause *c, const struct cause_interval *interval)
-{
-	struct cause_interval named = *interval;
-	named.name = interval->name ? interval->name : "";
-	const struct cause one = cause_of(l, &named);
-	return one.kind == c->kind && one.rank == c->rank && one.machine == c->machine && one.reason == c->reason &&
-	       (c->kind != CAUSE_THREAD || !c->name || !strcmp(one.name, c->name));
-}
-
 void causes_release(struct cause_list *l)
 {
 	free(l->cause);

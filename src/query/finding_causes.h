@@ -50,7 +50,6 @@ unsigned causes_spread(const struct cause_list *l, int64_t *ns);
 const struct cause *causes_first(const struct cause_list *l, unsigned rank, int64_t wanted);
 /* Returns the cause of the target's first finding; NULL: nothing delayed it. */
 const struct cause *causes_main(const struct cause_list *l, int64_t wanted);
-bool cause_contains(const struct cause_list *l, const struct cause *c, const struct cause_interval *interval);
 bool cause_is_event(const struct cause *c, int64_t wanted);  /* a pause or migration of some length */
 void causes_release(struct cause_list *l);
 /* Returns the process of a thread at t; -1: unknown. */
@@ -78,10 +77,6 @@ void chain_find(const struct catalog *catalog, const struct target *target, cons
 /* ---- Sentences ------------------------------------------------------------------------------------------------------ */
 
 double share_of(int64_t ns, int64_t whole);
-/* Writes a cause as a noun: "host/216 burnP6", "2 burnP6 of host", "other threads of Debian". Returns buf. */
-const char *cause_name(const struct cause_list *l, const struct cause *c, char buf[ACTOR_TEXT]);
-/* Writes "host/216 burnP6 took 2.69 s of Debian (58 % of the time it wanted to run)". */
-void cause_sentence(const struct cause_list *l, const struct cause *c, int64_t wanted, char *buf, size_t size);
 
 /* The findings write themselves. wanted: ran + lost of the target, ns. */
 void finding_of_cause(struct finding *out, const struct cause_list *l, const struct cause *c, int64_t wanted);

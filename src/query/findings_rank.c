@@ -72,11 +72,11 @@ static void add_second(struct findings_query *v, const struct victim *victim, co
 	}
 }
 
-/* Adds the other causes of the only victim. */
+/* Adds the other causes of the only victim, however small. */
 static void add_others(struct findings_query *v, const struct victim *victim, const struct cause_list *l, size_t begin)
 {
 	for (size_t i = 0; i < l->len && v->entries - begin < FINDINGS_MAX; i++) {
-		bool has = share_of(l->cause[i].ns, demand_wanted(&victim->demand)) < SMALL_SHARE;
+		bool has = false;
 		for (size_t k = begin; k < v->entries; k++)
 			has |= v->entry[k].finding.ns == l->cause[i].ns;
 		if (!has)
@@ -200,10 +200,8 @@ static int add_nothing(struct findings_query *v, struct error *err)
 	f->kind = FINDING_NOTHING;
 	f->unknown = 1 - known;
 	const struct unknown_reason *why = reason_of(v, target);
-	if (known == 0 && why->code != NOTE_NO_LAYOUT)
-		why = reason_row(NOTE_NO_SCHEDULER_EVENTS);
-	else if (known > 0 && 2 * unrecorded >= cpus)
-		why = reason_row(NOTE_CPUS_NOT_RECORDED);
+	if (why->code == NOTE_CODE_COUNT && (known == 0 ? !v->has_target : 2 * unrecorded >= cpus))
+		why = reason_row(known == 0 ? NOTE_NO_SCHEDULER_EVENTS : NOTE_CPUS_NOT_RECORDED);
 	f->why = why->code;
 	finding_add(f, "nothing can be said: ");
 	if (known > 0)
@@ -349,6 +347,15 @@ static void add_second_clause(const struct findings_query *v, struct finding *ou
 	}
 }
 
+/* Returns true if some finding is above the limit: not only smaller causes of the only victim. */
+static bool has_findings(const struct findings_query *v)
+{
+	bool found = false;
+	for (size_t i = 0; i < v->entries; i++)
+		found |= v->entry[i].rank < LOSS_RANKS;
+	return found;
+}
+
 int findings_rank(struct findings_query *v, struct error *err)
 {
 	char name[ACTOR_TEXT];
@@ -356,7 +363,7 @@ int findings_rank(struct findings_query *v, struct error *err)
 	const int nothing = add_nothing(v, err);
 	if (nothing < 0)
 		return -1;
-	if (v->entries == 0)
+	if (!nothing && !has_findings(v))
 		add_healthy(v);
 	order_entries(v);
 	v->answer.len = v->entries < FINDINGS_MAX ? v->entries : FINDINGS_MAX;
@@ -372,6 +379,7 @@ int findings_rank(struct findings_query *v, struct error *err)
 			const struct unknown_reason *why = reason_of(v, f->has_target ? &f->target : NULL);
 			f->why = why->code;
 			finding_add(f, ", because %s", why->text);
+			f->main_bytes = strlen(f->text);
 		}
 		if (i == 0)
 			add_second_clause(v, f);
