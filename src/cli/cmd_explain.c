@@ -168,13 +168,23 @@ static int explain_named(struct query_context *s, const char *name, size_t top, 
 	return rc;
 }
 
-/* Returns the share of the time that the target wanted to run; COLUMN of the assertion as in live_assertion.h. */
+/* Returns the share of the time that the target wanted to run; COLUMN of the assertion as in live_assertion.h. *why: the
+ * reason if the recording does not show this time; otherwise NULL. */
 static int measure(struct query_context *s, const struct target *target, const struct live_assertion *a, double *share,
-                   struct error *err)
+                   const char **why, struct error *err)
 {
 	struct demand d;
 	struct culprit_sums sums;
+	struct findings l;
 	int64_t throttled = 0;
+	if (findings_query(s, target, &l, err))
+		return -1;
+	const enum note_code reason = l.item[0].why;
+	const bool is_hidden = !catalog_has_host_trace(&s->catalog, target) && a->column != ASSERT_RUN;
+	*why = NULL;
+	if (l.item[0].kind == FINDING_NOTHING || is_hidden)
+		*why = reason < NOTE_CODE_COUNT ? note_row[reason].name : "no event";
+	findings_release(&l);
 	if (demand_of(&s->catalog, target, s->window.from, s->window.to, &d, err) ||
 	    culprit_sums_of(&s->catalog, target, s->window.from, s->window.to, &sums, err))
 		return -1;
@@ -197,19 +207,24 @@ static int check_assertions(struct query_context *s, const struct opt_list *list
 		struct target *target = NULL;
 		size_t n = 0, fails = 0;
 		double share = 0, worst = 0;
+		const char *why = NULL, *unknown = NULL;
 		int rc = live_assertion_parse(list->item[i], &a, err);
 		if (rc == 0)
 			rc = target_find_all(s, a.name, &target, &n, err);
 		for (size_t k = 0; k < n && rc == 0; k++) {
-			rc = measure(s, &target[k], &a, &share, err);
-			fails += share >= a.limit;
+			rc = measure(s, &target[k], &a, &share, &why, err);
+			unknown = unknown ? unknown : why;
+			fails += share >= a.limit || why;
 			worst = share > worst ? share : worst;
 		}
 		free(target);
 		if (rc)
 			return -1;
 		failed += fails > 0;
-		printf("%s  %s: %.1f %%\n", fails ? "FAILS" : "holds", list->item[i], 100 * worst);
+		if (worst < a.limit && unknown)
+			printf("FAILS  %s: unknown (%s)\n", list->item[i], unknown);
+		else
+			printf("%s  %s: %.1f %%\n", fails ? "FAILS" : "holds", list->item[i], 100 * worst);
 	}
 	return failed ? error_set(err, STATUS_ASSERTION, NULL, "%zu of %zu assertion%s not met", failed, list->len,
 	                          list->len == 1 ? "" : "s") : 0;

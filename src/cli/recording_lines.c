@@ -69,7 +69,7 @@ static bool fill_line(struct recording_line *l, struct json_object *answer)
 	drop_share(l->texts[2]);
 	l->shown.when = start < WALL_CLOCK_MIN ? l->recording->modified : start;
 	l->shown.length = json_member_int(window, "end", start) - start + 1;
-	l->shown.share = json_member_real(verdict, "share", -1);
+	l->shown.share = *json_member_text(verdict, "base") ? json_member_real(verdict, "share", -1) : -1;
 	return true;
 }
 

@@ -127,11 +127,13 @@ static void window_columns(const struct app *app, int *from, int *to)
 }
 
 /* Returns the longest label that fits into w columns. largest: largest share; < 0: not yet computed. */
-static const char *share_label(int w, double largest, char *buf, size_t size)
+static const char *share_label(int w, double largest, bool is_unknown, char *buf, size_t size)
 {
 	static const char *const heads[] = { "whole trace, ", "trace, ", "" };
 	char share_text[32] = "reading";
-	if (largest >= 0)
+	if (is_unknown)
+		snprintf(share_text, sizeof share_text, "lost: unknown");
+	else if (largest >= 0)
 		snprintf(share_text, sizeof share_text, "lost, peak %.*f%%", largest < 0.0995 ? 1 : 0, 100 * largest);
 	for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
 		snprintf(buf, size, "%s%s", heads[i], share_text);
@@ -147,14 +149,16 @@ void minimap_draw(struct app *app, struct screen *s, int y)
 	const struct palette *p = &app->appearance.palette;
 	struct style label = p->part[PART_DIM], lane = p->part[PART_STEAL], marked = p->part[PART_MARK];
 	int x = app->label_w + 1, from, to;
-	bool ready = m->cols == app->bounds.cols && m->next == m->rows;
+	const bool is_unknown = verdict_line_is_nothing(app);
+	bool ready = m->cols == app->bounds.cols && m->next == m->rows && !is_unknown;
 	double largest = 0;
 	for (int c = 0; ready && c < m->cols; c++)
 		largest = share_of(m, c) > largest ? share_of(m, c) : largest;
 	window_columns(app, &from, &to);
 	screen_fill(s, 0, y, s->w, ' ', label);
 	char text[64];
-	screen_text(s, 1, y, app->label_w - 1, label, share_label(app->label_w - 1, ready ? largest : -1, text, sizeof text));
+	screen_text(s, 1, y, app->label_w - 1, label,
+	            share_label(app->label_w - 1, ready ? largest : -1, is_unknown, text, sizeof text));
 	bool shows_all = from == 0 && to == app->bounds.cols - 1;
 	uint16_t reverse = p->depth == DEPTH_MONO ? ATTR_REVERSE : 0;
 	for (int c = 0; c < app->bounds.cols; c++) {

@@ -214,6 +214,11 @@ const struct findings *verdict_line_get(struct app *app)
 	return app->verdict->known ? &app->verdict->findings : NULL;
 }
 
+bool verdict_line_is_nothing(const struct app *app)
+{
+	return app->verdict->known && app->verdict->findings.item[0].kind == FINDING_NOTHING;
+}
+
 void verdict_line_go(struct app *app, size_t n)
 {
 	const struct findings *l = verdict_line_get(app);

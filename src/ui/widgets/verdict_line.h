@@ -12,6 +12,8 @@ int verdict_line_height(const struct app *app);
 void verdict_line_draw(struct app *app, struct screen *s, int y);
 /* Returns the findings on the window, if they are known; NULL: not yet. */
 const struct findings *verdict_line_get(struct app *app);
+/* Returns true if nothing can be said on the window. */
+bool verdict_line_is_nothing(const struct app *app);
 /* Goes to the moment of finding n (0: the first): cursor, row, and markers A and B. */
 void verdict_line_go(struct app *app, size_t n);
 #define VERDICT_LINE_KEYS 3  /* findings with keys of their own */
