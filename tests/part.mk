@@ -113,7 +113,7 @@ E2E_TESTS = \
 	tests/test_tracecmd_file.py \
 	tests/test_live_names.py tests/test_trigger_targets.py tests/test_monitor.py tests/test_run.py tests/test_top.py tests/test_tutorial.py \
 	tests/test_foreign.py \
-	tests/test_findings.py tests/test_verdict.py \
+	tests/test_findings.py tests/test_doors.py tests/test_verdict.py \
 	tests/test_shell.py \
 	tests/test_vanishing.py \
 	tests/test_waits.py \
