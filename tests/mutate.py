@@ -32,9 +32,10 @@ OTHERS = {  # tests of other directories, and in Python, that ask about a direct
     "index": ["cache", "session", "recordings", "packed_input", "events", "tsc_host", "collect", "clock_offset"],
     "latency": ["latency_truth", "latency_spans", "latency_traces", "latency_cores"],
     "live": ["live_names", "monitor", "run", "srbn_read", "top_cores"],
-    "model": ["xen_random", "cores"], "query": ["findings", "path", "flow_truth", "conservation", "culprits", "verdict", "tenant_random", "escaped_names",
+    "model": ["xen_random", "cores"],
+    "query": ["findings", "path", "flow_truth", "conservation", "culprits", "verdict", "tenant_random", "escaped_names",
               "quota_truth"],
-    "record": ["record_cli", "record_files", "record_xen"],
+    "record": ["record_cli", "record_files", "record_hostile", "record_xen"],
     "report": ["schema", "escaped_names", "groups", "glance", "appearance", "exits", "cores", "path", "polling", "fibonacci"],
     "trace": ["perfetto", "trace_texts", "tracecmd", "tracecmd_file", "xen"], "ui": ["appearance", "glance", "top_screen"],
 }
@@ -126,7 +127,7 @@ def killer(times):
 
 
 def object_code():
-    return {f: open(f, "rb").read() for f in glob.glob("src/lib*.a")}
+    return {f: open(f, "rb").read() for f in glob.glob("src/lib*.a") + glob.glob("src/cli/*.o")}
 
 
 def try_mutant(rng, file, times):
