@@ -6,7 +6,7 @@ import socket
 import subprocess
 
 import history_reader
-from e2e import BUILD, DATA, check, run, scratch, simulate, table
+from e2e import BUILD, DATA, check, codes, rename, run, scratch, simulate, table
 
 TRACE = os.path.join(DATA, "fibonacci")
 with open(os.path.join(TRACE, "truth.json"), encoding="utf-8") as f:
@@ -250,6 +250,25 @@ def check_host(folder):
         check("vm" in f.read(), "a session file of the user stays")
 
 
+def check_machine_kind(folder):
+    """A machine alone needs no clock of a host. Frequencies that it sets show that it is physical, agents that it is a VM."""
+    def codes_of(name, *options, rename_to=None):
+        place = os.path.join(folder, name)
+        simulate(place + "-sim", "groups", "--seed", "1", "--quota-facts", "none", *options)
+        shutil.copytree(os.path.join(place + "-sim", "host"), place)
+        if rename_to:
+            rename(place, rename_to, of=b"burnP6".ljust(len(rename_to), b"\0"))
+        return codes("summary", place), run("steal", place, "--by", "thread").stdout
+    unknown, physical = codes_of("kind-unknown")[0], codes_of("kind-physical", "--siblings", "2")
+    check("machine-kind-unknown" in unknown and "clock-unknown" not in unknown, f"a machine alone: {unknown}")
+    check(not {"machine-kind-unknown", "vm-by-thread", "clock-unknown"} & set(physical[0]), f"a physical machine: {physical[0]}")
+    check("provider" not in physical[1], "a physical machine has no provider")
+    for name in (b"vmtoolsd", b"irq/16-vmwgfx"):
+        found, steal = codes_of(f"kind-{len(name)}", rename_to=name)
+        check("vm-by-thread" in found and "clock-unknown" not in found, f"{name}: {found}")
+        check("provider" in steal, f"{name}: the provider may have taken time as well")
+
+
 def check_header(folder):
     """The header of a flow contains the quality of the clock, and the reason if it is not synchronized."""
     cases = [
@@ -280,5 +299,6 @@ with scratch() as tmp:
     check_confined(tmp)
     check_depth(tmp)
     check_groups(tmp)
+    check_machine_kind(tmp)
     check_host(tmp)
     check_header(tmp)

@@ -41,7 +41,8 @@ NOTE_TABLE(NOTE_FORMAT)
 /* Returns true for the notes on a guest without any source of stolen time: they precede all others. */
 static inline bool note_code_hides_steal(enum note_code code)
 {
-	return code == NOTE_MACHINE_KIND_UNKNOWN || code == NOTE_NO_STEAL_CLOCK || code == NOTE_NO_STEAL_SOURCE;
+	return code == NOTE_MACHINE_KIND_UNKNOWN || code == NOTE_VM_BY_THREAD || code == NOTE_NO_STEAL_CLOCK ||
+	       code == NOTE_NO_STEAL_SOURCE;
 }
 
 struct note {

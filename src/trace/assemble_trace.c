@@ -173,6 +173,9 @@ int assemble_trace(struct load *l, size_t machine, struct notes *notes, struct e
 	t->info.uncounted = sum.faults.uncounted;
 	t->layout = mem_dup(has_own_events ? t->info.reader : m->layout[layout ? layout - 1 : 0]->name);
 	trace_publish(t, m->spec->role);
+	/* Hypervisors let no guest set the frequencies of CPUs: a machine that does so is physical. */
+	if (l->machines == 1 && m->spec->role == ROLE_UNKNOWN && (t->info.kinds & KIND(EV_FREQUENCY)) && !t->info.guest_only)
+		t->info.role = ROLE_HOST;
 	note_machine(notes, t, &sum, has_layout || layout);
 	return setbacks_find(t, notes, err);
 }

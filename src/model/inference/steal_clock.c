@@ -277,18 +277,21 @@ int64_t steal_clock_advance(struct steal_clock *s, struct machine *mc, int64_t t
 	return s->declared && s->next < 2 * s->gaps ? s->change[s->next].t : INT64_MAX;
 }
 
-void steal_clock_add_notes(const struct steal_clock *s, const char *machine, size_t machines, bool is_virtual,
-                           bool guest_only, struct notes *notes)
+void steal_clock_add_notes(const struct steal_clock *s, const struct machine *mc, size_t machines, bool guest_only,
+                           struct notes *notes)
 {
 	char text[TIME_TEXT];
-	if (!s->cpus && !is_virtual)
-		note_add(notes, MACHINE_KIND_UNKNOWN, machines == 1 ? NULL : machine);
+	const char *of = machines == 1 ? NULL : mc->name;
+	if (!s->cpus && !mc->is_virtual)
+		note_add(notes, MACHINE_KIND_UNKNOWN, of);
 	else if (!s->cpus && guest_only)
-		note_add(notes, NO_STEAL_SOURCE, machines == 1 ? NULL : machine);
+		note_add(notes, NO_STEAL_SOURCE, of);
+	else if (!s->cpus && mc->vm_thread)
+		note_add(notes, VM_BY_THREAD, of, mc->vm_thread);
 	else if (!s->cpus)
-		note_add(notes, NO_STEAL_CLOCK, machines == 1 ? NULL : machine);
+		note_add(notes, NO_STEAL_CLOCK, of);
 	else if (s->unplaced > s->stolen / 100)
-		note_add(notes, STEAL_UNPLACED, machine, time_duration(text, s->unplaced));
+		note_add(notes, STEAL_UNPLACED, mc->name, time_duration(text, s->unplaced));
 }
 
 void steal_clock_release(struct steal_clock *s)

@@ -51,8 +51,8 @@ int steal_clock_read(struct steal_clock *s, const struct trace *trace, const str
  * INT64_MAX: none, or the machine is not active yet. */
 int64_t steal_clock_advance(struct steal_clock *s, struct machine *mc, int64_t t);
 /* machines: number of machines in the history; guest_only: recorded by `record --guest-only`. */
-void steal_clock_add_notes(const struct steal_clock *s, const char *machine, size_t machines, bool is_virtual,
-                           bool guest_only, struct notes *notes);
+void steal_clock_add_notes(const struct steal_clock *s, const struct machine *mc, size_t machines, bool guest_only,
+                           struct notes *notes);
 void steal_clock_release(struct steal_clock *s);
 
 #endif

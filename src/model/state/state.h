@@ -141,7 +141,8 @@ struct name_source {
 struct machine {
 	struct model *model;
 	char *name;                    /* "host" or the VM's name */
-	bool is_virtual;               /* known to be a VM */
+	bool is_virtual;               /* known to be a VM ... */
+	const char *vm_thread;         /* ... by this thread: its name, or part of it; NULL: otherwise */
 	int64_t text_vm_id;            /* string id of its identity at the provider; -1: none */
 	char *root;                    /* the machine's path, "/Host" or "/Virtual Machines/Debian", escaped */
 	struct machine *parent;        /* machine with the threads that run its CPUs; NULL: physical CPUs, or unknown */

@@ -215,10 +215,27 @@ void thread_free_all(struct machine *mc)
 	map_release(&mc->thread);
 }
 
+/* Returns the name if threads with it exist in VMs only: drivers of virtual devices, agents of hypervisors; else NULL. */
+static const char *find_vm_thread(const char *name)
+{
+	static const char *const names[] = { "vmwgfx", "vmtoolsd", "VBoxService", "VBoxClient", "qemu-ga", "spice-vdagentd",
+		"hv_kvp_daemon", "hv_vss_daemon", "hv_balloon", "vballoon", "prltoolsd" };
+	const char *driver = strncmp(name, "irq/", 4) == 0 ? strchr(name, '-') : NULL;
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (strcmp(driver ? driver + 1 : name, names[i]) == 0)
+			return names[i];
+	return NULL;
+}
+
 void thread_rename(struct machine *mc, struct thread *th, const char *name)
 {
+	struct model_sink *sink = &mc->model->sink;
 	if (*name)
-		thread_set(mc, th, THREAD_NAME, sink_id(&mc->model->sink, name));
+		thread_set(mc, th, THREAD_NAME, sink_id(sink, name));
+	if (mc->index == 0 || mc->is_virtual || !(mc->vm_thread = find_vm_thread(name)))
+		return;
+	mc->is_virtual = true;
+	sink_set(sink, sink_attribute(sink, mc->root, &machine_schema[MACHINE_VIRTUAL], 0), 1);
 }
 
 /* Repeats the binding after new information about the thread. is_other: it is another thread than before. */

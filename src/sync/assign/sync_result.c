@@ -292,10 +292,13 @@ static void note_clock(struct sync_context *r, const struct sync_vm *vm)
 			note_add(r->notes, CLOCK_FROM_HZ, vm->name, (double)r->options->tsc_hz / 1e6);
 		else
 			note_add(r->notes, CLOCK_FROM_TIMERS, vm->name, 1000 / (1 + clock_line_ppm(first) / 1e6));
-	} else if (vm->reason != SYNC_REASON_NONE && first->ref_guest == first->ref_host)
+	} else if (vm->reason == SYNC_REASON_NONE || (vm->reason == SYNC_REASON_NO_HOST_TRACE && r->guests == 1)) {
+		return;  /* a machine alone has no clock to be synchronized with */
+	} else if (first->ref_guest == first->ref_host) {
 		note_add(r->notes, CLOCK_UNKNOWN, vm->name, why->text, separator, why->advice);
-	else if (vm->reason != SYNC_REASON_NONE)
+	} else {
 		note_add(r->notes, CLOCK_UNKNOWN_ALIGNED, vm->name, why->text, separator, why->advice);
+	}
 }
 
 /* For a guest with a given clock: adds a note that no VM matches, or that the traces do not overlap. */
