@@ -1,6 +1,8 @@
 /* Throttled threads and vCPUs, as events show them. */
 #include "model_throttling.h"
 
+#include "model/state/state.h"
+
 static void throttled(double t, int32_t tid, int64_t on)
 {
 	struct event ev = event((int64_t)(t * MS), EV_THROTTLED, 0, -1);
@@ -71,16 +73,18 @@ static void test_recorded_vcpu(void **state)
 }
 
 /* A thread moves to another group of the session file, to one that only an event names, and there with a thread that was not
- * seen before; then to the root group. */
+ * seen before; then to the root group. The group that only an event names is in one with a quota, which limits it. */
 static void test_moves(void **state)
 {
-	static const struct { int32_t tid; int64_t path, group; } move[] = {
-		{ 300, BASH, 1 }, { 300, FILE_NAME, 2 }, { 4711, FILE_NAME, 2 }, { 4711, BURN, 3 }, { 300, INIT, 0 } };
+	static const struct { int32_t tid; int64_t path, group; bool in_quota; } move[] = {
+		{ 300, BASH, 1, false }, { 300, FILE_NAME, 3, true }, { 4711, FILE_NAME, 3, true }, { 4711, BURN, 4, false },
+		{ 300, INIT, 0, false } };
 	struct control_groups groups = { 0 };
 	(void)state;
 	begin();
 	control_groups_add_member(&groups, 300, "init");
 	control_groups_put(&groups, "bash");
+	groups.group[control_groups_put(&groups, "/usr")].quota_ns = 5 * MS;
 	groups_set(model, &groups);
 	to(10, 8, RUN_RUNNABLE, 300, 0);
 	expect("/Host/Threads/300/Group", 10 * MS, 0);
@@ -90,8 +94,9 @@ static void test_moves(void **state)
 		ev.group_move.path = move[i].path;
 		feed(0, ev);
 		expect(move[i].tid == 300 ? "/Host/Threads/300/Group" : "/Host/Threads/4711/Group", (20 + i) * MS, move[i].group);
+		assert_int_equal(thread_find(model->machine[0], move[i].tid)->in_quota, move[i].in_quota);
 	}
-	assert_string_equal(rec_text(&rec, 21 * MS, "/Host/Groups/2/Name"), "fibonacci-sum-long");
+	assert_string_equal(rec_text(&rec, 21 * MS, "/Host/Groups/3/Name"), "fibonacci-sum-long");
 	control_groups_release(&groups);
 	teardown();
 }

@@ -77,11 +77,24 @@ static int32_t seen_group(struct model *m, const char *path)
 	return number;
 }
 
-static void set_group(struct machine *mc, struct thread *th, int32_t group)
+/* limits: the recorded group with the same limits: the group itself, or one around it. */
+static void set_group(struct machine *mc, struct thread *th, int32_t group, int32_t limits)
 {
-	th->group = group;
-	th->in_quota = group_has_quota(mc->model, group);
+	th->shown_group = group;
+	th->group = limits;
+	th->in_quota = group_has_quota(mc->model, limits);
 	thread_set(mc, th, THREAD_GROUP, group < 0 ? HISTORY_NULL : group);
+}
+
+/* Returns the recorded group with this path, or the nearest one around it: its limits hold there, too. -1: none. */
+static int32_t recorded_group(const struct model *m, const char *path)
+{
+	char *outer = mem_dup(path), *slash;
+	int32_t group;
+	while ((group = control_groups_find(m->control_groups, outer)) < 0 && (slash = strrchr(outer, '/')))
+		*slash = '\0';
+	free(outer);
+	return group;
 }
 
 void group_move(struct machine *mc, const struct event *ev)
@@ -91,15 +104,14 @@ void group_move(struct machine *mc, const struct event *ev)
 		return;
 	struct thread *th = thread_find(mc, ev->group_move.tid);
 	const char *path = mc->names.get(mc->names.of, ev->group_move.path);
-	const int32_t group = control_groups_find(m->control_groups, path);
+	const int32_t limits = recorded_group(m, path);
+	const bool is_recorded = strcmp(limits < 0 ? "/" : m->control_groups->group[limits].path, path) == 0;
 	if (!th)
 		th = thread_get(mc, ev->group_move.tid);
 	if (!th)
 		return;
 	group_quota_thread_end(mc, th, false);
-	set_group(mc, th, group);
-	if (group < 0 && strcmp(path, "/") != 0)
-		thread_set(mc, th, THREAD_GROUP, seen_group(m, path));
+	set_group(mc, th, is_recorded ? limits : seen_group(m, path), limits);
 }
 
 void group_join(struct machine *mc, struct thread *th)
@@ -109,13 +121,13 @@ void group_join(struct machine *mc, struct thread *th)
 	if (text)
 		thread_set(mc, th, THREAD_GROUPS, (int64_t)*text);
 	if (group)
-		set_group(mc, th, (int32_t)*group);
+		set_group(mc, th, (int32_t)*group, (int32_t)*group);
 }
 
 void group_inherit(struct machine *mc, struct thread *th, const struct thread *parent)
 {
-	if (th->group < 0 && parent->group >= 0)
-		set_group(mc, th, parent->group);
+	if (th->shown_group < 0 && parent->shown_group >= 0)
+		set_group(mc, th, parent->shown_group, parent->group);
 }
 
 /* The next thread with this TID has another group. */

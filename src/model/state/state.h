@@ -60,7 +60,8 @@ struct thread {
 	bool is_hidden;             /* member of machine.hidden */
 	bool in_kernel;             /* kernel thread, according to the state dump */
 	int8_t nice;                /* nice level at its last switch-in; NICE_RT: real time; NICE_UNKNOWN */
-	int32_t group;              /* index of its control group; -1: unknown */
+	int32_t shown_group;        /* number of its control group; -1: unknown */
+	int32_t group;              /* index of this group, or of the nearest one around it, in the session file; -1: none */
 	bool in_quota;              /* that group, or one above, has a quota */
 	struct group_waits *waits;  /* waits that may be the quota's; NULL: none */
 	int64_t throttled_since;    /* start of the time for which its quota keeps it off, host ns; INT64_MAX: none */

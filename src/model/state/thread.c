@@ -171,7 +171,7 @@ struct thread *thread_get(struct machine *mc, int64_t tid)
 	*th = (struct thread){
 		.tid = (int32_t)tid, .pid = -1, .on_cpu = -1, .cpu = -1, .waker = -1, .vcpu = NONE, .since = mc->model->sink.now,
 		.sched = THREAD_UNKNOWN, .status = STATUS_NULL, .waker_in = HISTORY_NULL, .woken_by = HISTORY_NULL,
-		.arrived_at = INT64_MIN, .nice = NICE_UNKNOWN, .group = -1, .throttled_since = INT64_MAX,
+		.arrived_at = INT64_MIN, .nice = NICE_UNKNOWN, .shown_group = -1, .group = -1, .throttled_since = INT64_MAX,
 	};
 	for (int i = 0; i < THREAD_ATTRS; i++)
 		th->attr[i] = HISTORY_NONE;
