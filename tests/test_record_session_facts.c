@@ -169,6 +169,12 @@ static void test_names(void **state)
 	check_name(POD "/crio-" ID_NONE ".scope", "crio/99995c0912ab");
 	check_name("/kubepods/burstable/pod12ab-34/" ID_NONE, "kubepods/99995c0912ab");
 	check_name(POD, "kubepods-burstable-pod12ab_34.slice");
+	check_name("/kubepods.slice/kubepods-pod12ab_34.slice/cri-containerd-" ID_B ".scope", "prod/shop-1/web");
+	check_name("/kubepods/pod12ab-34/" ID_B, "prod/shop-1/web");
+	check_name("/kubepods/besteffort/pod12ab-34/" ID_C, "prod/db-0/sandbox");
+	check_name("/system.slice/containerd.service/kubepods-burstable-pod12ab_34.slice:cri-containerd:" ID_B, "prod/shop-1/web");
+	check_name("/system.slice/containerd.service/kubepods-pod12ab_34.slice:cri-containerd:" ID_NONE, "containerd/99995c0912ab");
+	check_name("/kubepods.slice/kubepods-pod12ab_34.slice/docker-" ID_A ".scope", "api");
 	check_name("/machine.slice/libpod-0123456789abcdef.scope", "cache");
 	check_name("/machine.slice/machine-my\\x2dbox.scope", "my-box");
 	check_name("/lxc.payload.ct1/init.scope", "ct1/init.scope");
@@ -281,6 +287,42 @@ static void test_list(void **state)
 	tree_end(&tree);
 }
 
+/* The group of a pod, which has its limits, has the name of its containers; that of a pod without names has none. */
+static void test_pods(void **state)
+{
+	static const char unnamed[] = "/kubepods/podff-1/" ID_NONE;
+	(void)state;
+	size_t n, hidden;
+	tree_begin(&tree);
+	tree_text(&tree, "run/containerd/io.containerd.runtime.v2.task/k8s.io/" ID_B "/config.json",
+	          "{\"annotations\": {\"io.kubernetes.cri.container-name\": \"web\", \"io.kubernetes.cri.sandbox-name\": "
+	          "\"shop-1\", \"io.kubernetes.cri.sandbox-namespace\": \"prod\"}}");
+	tree_text(&tree, "sys/fs/cgroup" POD "/cpu.max", "20000 100000\n");
+	put_thread(61, 61, POD "/cri-containerd-" ID_B ".scope", 7, 0);
+	put_thread(62, 62, unnamed, 7, 0);
+	struct vm *vm = vms_find(tree.root, &n, &hidden);
+	struct cgroups *c = cgroups_read_host(tree.root, vm, n);
+	struct yaml_out *o = yaml_out_new();
+	cgroups_put_list(o, YAML_OUT_ROOT, c, NULL, false);
+	char *text = yaml_out_end(o);
+	struct yaml_file file;
+	struct control_groups read = { 0 };
+	struct error err = ERROR_INIT;
+	assert_int_equal(yaml_file_parse(&file, text, strlen(text), "x", "", &err), 0);
+	assert_int_equal(control_groups_read(&read, &file, yaml_member(&file, yaml_root(&file), "control_groups"), &err), 0);
+	const int32_t pod = control_groups_find(&read, POD), web = control_groups_find(&read, POD "/cri-containerd-" ID_B ".scope");
+	assert_true(pod >= 0 && web >= 0 && read.group[pod].quota_ns == 20000000);
+	assert_string_equal(read.group[pod].name, "prod/shop-1");
+	assert_string_equal(read.group[web].name, "prod/shop-1/web");
+	assert_string_equal(read.group[control_groups_find(&read, unnamed)].name, "kubepods/99995c0912ab");
+	control_groups_release(&read);
+	yaml_file_release(&file);
+	free(text);
+	cgroups_free(c);
+	vms_free(vm, n);
+	tree_end(&tree);
+}
+
 static void put_cpu_file(int cpu, const char *name, const char *text)
 {
 	char path[128];
@@ -354,6 +396,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_groups), cmocka_unit_test(test_host),
 	                                    cmocka_unit_test(test_names), cmocka_unit_test(test_hierarchies),
-	                                    cmocka_unit_test(test_list), cmocka_unit_test(test_topology) };
+	                                    cmocka_unit_test(test_list), cmocka_unit_test(test_pods), cmocka_unit_test(test_topology) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

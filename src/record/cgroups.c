@@ -300,12 +300,29 @@ static void list_groups(struct control_groups *list, const struct cgroups *c, co
 	}
 }
 
+/* Names the groups of pods, which no file names, after their containers: NAMESPACE/POD. */
+static void name_pods(struct control_groups *list)
+{
+	for (size_t i = 0; i < list->groups; i++) {
+		const char *path = list->group[i].path, *name = list->group[i].name, *first = strchr(name, '/');
+		const char *second = first ? strchr(first + 1, '/') : NULL;
+		char *outer = mem_printf("%.*s", (int)(strrchr(path, '/') ? strrchr(path, '/') - path : 0), path);
+		const int32_t pod = control_groups_find(list, outer);
+		if (second && !strchr(second + 1, '/') && pod >= 0 && strstr(strrchr(outer, '/'), "pod")) {
+			free(list->group[pod].name);
+			list->group[pod].name = mem_printf("%.*s", (int)(second - name), name);
+		}
+		free(outer);
+	}
+}
+
 void cgroups_put_list(struct yaml_out *o, int map, const struct cgroups *before, const struct cgroups *after,
                       bool has_events)
 {
 	struct control_groups list = { .has_events = has_events };
 	list_groups(&list, before, NULL);
 	list_groups(&list, after, before);
+	name_pods(&list);
 	control_groups_write(o, map, &list);
 	control_groups_release(&list);
 }

@@ -140,11 +140,16 @@ static char *component_container(const char *root, const char *at, size_t length
 		    (prefix + digits == length || strncmp(at + prefix + digits, ".scope", 6) == 0))
 			return container_name(root, at + prefix, digits, runtimes[i].shown);
 	}
+	size_t colon = length;  /* "PODUID.slice:cri-containerd:ID": the drivers of kubelet and containerd differ */
+	while (colon && at[colon - 1] != ':')
+		colon--;
+	at += colon;
+	length -= colon;
 	if (length < 32 || hex_digits(at) < length)
 		return NULL;
 	char *above = mem_printf("%.*s", (int)parent_length, parent);
 	const bool in_pod = strncmp(above, "pod", 3) == 0 || strstr(above, "-pod");
-	const char *runtime = in_pod ? "kubepods" : *above ? above : "container";
+	const char *runtime = colon ? "containerd" : in_pod ? "kubepods" : *above ? above : "container";
 	char *name = container_name(root, at, length, runtime);
 	free(above);
 	return name;
