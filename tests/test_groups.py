@@ -1,6 +1,7 @@
 """summary, threads and steal with --group: the sums of the threads of one name or process, in each column that adds up.
 Processes and outer control groups as targets: the same sums."""
 import os
+import re
 from collections import defaultdict
 
 from e2e import DATA, check, run, scratch, simulate, table
@@ -58,6 +59,13 @@ def check_processes(history, name):
         cells = table("steal", history, target)
         gaps = table("gaps", history, target, "--top", "0")
         several += int(row["threads"]) > 1
+        if int(row["threads"]) > 1 and several < 4:
+            most = max((r for r in table("summary", history, target, "--top", "0") if r["target"].startswith(target + "/")),
+                       key=lambda r: int(r["lost_ns"]))["target"].split(" ")[0]
+            for command in ("flow", "path"):
+                of_process = run(command, history, target)
+                check(most in of_process.stderr and of_process.stdout == run(command, history, most).stdout,
+                      f"{name}: {command} of {target} is that of {most}")
         got, wanted = (sum(int(c["ns"]) for c in cells), len(gaps)), (int(row["lost_ns"]), int(row["gaps"]))
         if got != wanted and not (row["name"].startswith("qemu") and got > wanted):
             check(False, f"{name}: {target} {row['name']} lost {got[0]} ns in {got[1]} gaps, its row {wanted}")
@@ -110,6 +118,21 @@ def check_beside_vms(folder):
         check(int(rows[name]["lost_ns"]) == sum(lost.get(tid, 0) for tid in tids), f"{name}: a row of {len(tids)} threads")
 
 
+def check_viewer(folder, history):
+    """The filter process:NAME shows the threads of these processes, :process:NAME goes to the first one of a process."""
+    script, screen = f"{folder}/keys", [f"{folder}/screen{i}" for i in range(2)]
+    with open(script, "w", encoding="utf-8") as f:
+        f.write(f":Debian/process:107\n:screen {screen[0]}!\n:filter process:lttng-sessiond\n:screen {screen[1]}!\n")
+    run("view", history, "--fresh", "--script", script, "--size", "100x60", "--glyphs", "ascii",
+        env={"XDG_CONFIG_HOME": folder, "XDG_CACHE_HOME": folder})
+    with open(screen[0], encoding="utf-8") as first, open(screen[1], encoding="utf-8") as second:
+        gone, shown = first.read(), second.read()
+    check(re.search(r" 107 lttng-sessiond .*\*", gone), f"the row of the process is selected\n{gone}")
+    threads = sorted(int(r["threads"]) for r in table("threads", history, "--group", "process", "--top", "0")
+                     if r["name"] == "lttng-sessiond")
+    check(len(re.findall(r"(?m)^ +\d+ \S.*\|", shown)) == sum(threads), f"rows of {threads} threads\n{shown}")
+
+
 with scratch() as folder:
     check_outer_groups(folder)
     check_beside_vms(folder)
@@ -129,7 +152,12 @@ with scratch() as folder:
               f"{world}: summary and threads list the same groups")
         check(world != "fibonacci" or check_processes(file, world) > 3, f"{world}: processes with several threads")
     fibonacci = os.path.join(folder, "fibonacci.steal")
+    check_viewer(folder, fibonacci)
+    run("diff", fibonacci, fibonacci, "--assert", "Debian/process:107.lost<+5%", "--assert", "Debian.lost<+5%")
+    run("diff", fibonacci, fibonacci, "--assert", "process:nothing.lost<+5%", status=2)
     processes = table("threads", fibonacci, "Debian", "--group", "process")
+    single = next(r["tid"] for r in processes if r["threads"] == "1")
+    run("diff", fibonacci, fibonacci, "--assert", f"Debian/process:{single}.lost<+5%")
     sessiond = [r for r in processes if r["name"] == "lttng-sessiond"]
     check([(r["tid"], r["threads"]) for r in sessiond] == [("107", "17")], f"the 17 threads of a process: {sessiond}")
     check(any("lttng-sessiond (17 threads)" in line for line in

@@ -150,8 +150,8 @@
 	  "The recording does not show whether this is a physical machine or a VM: time taken by a host would be invisible " \
 	  "and count as running", "index it with --host if it is a physical machine, with --guest NAME=DIR if it is a VM") \
 	X(VM_BY_THREAD, "vm-by-thread", LIMIT, \
-	  "A thread with the name %s shows that this is a VM; without a host trace and a steal clock, time taken by the host is " \
-	  "invisible here and counts as running", \
+	  "A thread with the name %s shows that this is a VM; without a host trace and a steal clock, time taken by the " \
+	  "host is invisible here and counts as running", \
 	  "record the host as well; index it with --host if it is a physical machine") \
 	X(NO_STEAL_SOURCE, "no-steal-source", LIMIT, \
 	  "No host trace and no steal clock: time taken by the host is invisible here and counts as running", \

@@ -82,6 +82,22 @@ static int open_side(struct query_context *s, char *operand, struct error *err)
 	return rc;
 }
 
+/* Adds the process or the outer control group that an assertion names to the machines of a side. */
+static int add_target(struct query_context *side, const struct diff_assertion *a, struct error *err)
+{
+	struct target target;
+	char *text = mem_printf("%.*s", (int)a->target_length, a->target ? a->target : "");
+	int found = 0;
+	if (*text && catalog_find_machine(&side->catalog, text) < 0) {
+		if (side->catalog.set)
+			found = error_set(err, STATUS_USAGE, "assert one of them per command", "%s: a second process or group", text);
+		else
+			found = catalog_select(&side->catalog, text, true, &target, err);
+	}
+	free(text);
+	return found < 0 ? -1 : 0;
+}
+
 static int compare_sides(struct query_context side[2], const struct diff_request *request, const struct diff_assertion *a,
                          struct error *err)
 {
@@ -136,6 +152,8 @@ int cmd_diff(int argc, char **argv, struct error *err)
 		rc = diff_assertion_parse(request.assertion.item[i], &a[i], err);
 	for (int i = 0; i < 2 && rc == 0; i++)
 		rc = open_side(&side[i], argv[first + i], err);
+	for (size_t i = 0; i < 2 * request.assertion.len && rc == 0; i++)
+		rc = add_target(&side[i % 2], &a[i / 2], err);
 	if (rc == 0)
 		rc = compare_sides(side, &request, a, err);
 	for (int i = 0; i < 2; i++)

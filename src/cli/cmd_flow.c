@@ -42,9 +42,7 @@ int cmd_flow(int argc, char **argv, struct error *err)
 	struct target target;
 	int rc = query_context_open(&s, argv[first], &when, err);
 	if (rc == 0)
-		rc = target_parse(&s, argv[first + 1], &target, err);
-	if (rc == 0 && target.kind == TARGET_MACHINE)
-		rc = target_refuse_machine(&s, &target, argv[first + 1], err);
+		rc = target_parse_row(&s, argv[first + 1], &target, err);
 	if (rc == 0)
 		rc = print_flow(&s, &target, &text, how, err);
 	return query_context_close(&s, rc, err);

@@ -11,10 +11,8 @@ static int print_path(struct query_context *s, const char *target_text, bool sum
 {
 	struct target target;
 	struct path path;
-	if (target_parse(s, target_text, &target, err))
+	if (target_parse_row(s, target_text, &target, err))
 		return -1;
-	if (target.kind == TARGET_MACHINE)
-		return target_refuse_machine(s, &target, target_text, err);
 	if (target_is_pcpu(s, &target))
 		return error_set(err, STATUS_USAGE, "use a thread, for example Debian/3525, or a vCPU, Debian/CPU0",
 		                 "%s: not a thread or vCPU", target_text);

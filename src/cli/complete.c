@@ -86,6 +86,11 @@ static void complete_target(const struct catalog *catalog, const char *typed)
 		for (uint32_t t = machine->thread; t < machine->thread + machine->threads; t++)
 			complete_thread(catalog, &catalog->thread[t], machine->name, typed);
 	}
+	for (uint32_t g = 0; g < catalog->groups && *typed; g++) {
+		complete_word(typed, catalog->group[g].path, "control group");
+		if (catalog_find_machine(catalog, catalog->group[g].name) < 0)
+			complete_word(typed, catalog->group[g].name, catalog->group[g].path);
+	}
 	const bool processes = strncmp(typed, "process:", 8) == 0;
 	for (uint32_t t = 0; *typed && t < catalog->threads; t++)
 		if (!processes || is_process(catalog, &catalog->thread[t]))

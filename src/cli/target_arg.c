@@ -68,7 +68,7 @@ int target_find_all(struct query_context *s, const char *text, struct target **o
 	struct target one;
 	struct target_candidate *c = NULL;
 	*out = NULL;
-	const int selected = catalog_select(&s->catalog, text, &one, err);
+	const int selected = catalog_select(&s->catalog, text, false, &one, err);
 	if (selected) {
 		*out = selected > 0 ? mem_new(1, sizeof **out) : NULL;
 		*n = selected > 0;
@@ -91,7 +91,7 @@ int target_parse(struct query_context *s, const char *text, struct target *out, 
 {
 	struct target *found = NULL;
 	size_t n = 0;
-	int rc = catalog_select(&s->catalog, text, out, err);
+	int rc = catalog_select(&s->catalog, text, false, out, err);
 	if (rc)
 		return rc > 0 ? 0 : -1;
 	rc = catalog_find_targets(&s->catalog, text, &found, &n, err);
@@ -131,20 +131,30 @@ int target_parse_vcpus(struct query_context *s, const char *text, struct target 
 
 #define NAMED 3  /* threads named in a remedy */
 
-int target_refuse_machine(const struct query_context *s, const struct target *machine, const char *text, struct error *err)
+int target_parse_row(struct query_context *s, const char *text, struct target *out, struct error *err)
 {
-	const struct summary_options options = { .only = machine, .from = s->window.from, .to = s->window.to };
+	if (target_parse(s, text, out, err))
+		return -1;
+	if (out->kind != TARGET_MACHINE)
+		return 0;
+	const struct summary_options options = { .only = out, .from = s->window.from, .to = s->window.to };
+	const struct catalog_machine *m = &s->catalog.machine[out->index];
+	const bool is_process = s->catalog.set && m->group < 0 && out->index == s->catalog.machines - 1;
 	struct summary summary = { 0 };
 	char name[ACTOR_TEXT], remedy[sizeof err->remedy] = "name a thread or vCPU of it";
 	size_t used = strlen(remedy), named = 0;
 	if (summary_of(&s->catalog, &options, &summary, NULL) == 0)
 		summary_sort(&summary, &s->catalog, SUMMARY_BY_LOST);
-	for (size_t i = 0; i < summary.rows && named < NAMED && used < sizeof remedy; i++) {
+	for (size_t i = 0; i < summary.rows && named < (is_process ? 1 : NAMED) && used < sizeof remedy; i++) {
 		if (summary.row[i].target.kind != TARGET_THREAD)
 			continue;
-		used += (size_t)snprintf(remedy + used, sizeof remedy - used, "%s %s", named++ ? "," : "; most delayed:",
-		                         catalog_target_text(&s->catalog, &summary.row[i].target, name, sizeof name));
+		*out = is_process ? summary.row[i].target : *out;
+		catalog_target_text(&s->catalog, &summary.row[i].target, name, sizeof name);
+		used += (size_t)snprintf(remedy + used, sizeof remedy - used, "%s %s", named++ ? "," : "; most delayed:", name);
 	}
 	summary_release(&summary);
-	return error_set(err, STATUS_USAGE, remedy, "%s: a machine, not a thread or CPU", text);
+	if (!is_process || !named)
+		return error_set(err, STATUS_USAGE, remedy, "%s: a machine, not a thread or CPU", text);
+	fprintf(stderr, "stealscope: note: the thread of the process that lost most: %s\n", name);
+	return 0;
 }

@@ -16,8 +16,9 @@ int target_parse(struct query_context *s, const char *text, struct target *out, 
 int target_parse_victim(struct query_context *s, const char *text, struct target *out, struct error *err);
 /* The same, but only a machine (for all its vCPUs) or a vCPU is accepted. */
 int target_parse_vcpus(struct query_context *s, const char *text, struct target *out, struct error *err);
-/* Refuses a machine where a thread or CPU is needed; the remedy names the threads that lost most. Returns -1. */
-int target_refuse_machine(const struct query_context *s, const struct target *machine, const char *text, struct error *err);
+/* The same, but only a thread or CPU: of a process, the thread that lost most, which a line on stderr names. Other machines
+ * are an error, the remedy of which names the threads that lost most. */
+int target_parse_row(struct query_context *s, const char *text, struct target *out, struct error *err);
 /* Returns true for a physical CPU. */
 bool target_is_pcpu(const struct query_context *s, const struct target *target);
 

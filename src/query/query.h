@@ -45,9 +45,14 @@ struct target;
 int attribute_last_value(const struct catalog *catalog, uint32_t attr, int64_t *value, struct error *err);
 /* Finds a process ("process:java", "process:14770", "Debian/process:init": all processes of that name), or a control group
  * with other groups in it, the sum of which it is. Returns 1 and the target; 0: the text is neither, but may be a thread
- * of one ("process:java/151"), which catalog_find_targets() finds then; -1 with *err. May open the catalog again: other
- * targets and actors become invalid. O(threads). */
-int catalog_select(struct catalog *catalog, const char *text, struct target *out, struct error *err);
+ * of one ("process:java/151"), which catalog_find_targets() finds then; -1 with *err. A process with one thread is this
+ * thread, unless as_machine. May open the catalog again: other targets and actors become invalid. O(threads). */
+int catalog_select(struct catalog *catalog, const char *text, bool as_machine, struct target *out, struct error *err);
+
+/* Returns the index of the first thread of a process that catalog_select() finds by the text; -1: none. O(threads). */
+int catalog_find_process(const struct catalog *catalog, const char *text);
+/* Returns true if the thread belongs to a process with this name or number. */
+bool catalog_is_in_process(const struct catalog *catalog, uint32_t thread, const char *process);
 
 /* ---- Machines, CPUs and threads ------------------------------------------------------------------------- */
 enum machine_kind { MACHINE_HOST, MACHINE_VM, MACHINE_CONTAINER /* a control group, or a namespace */ };

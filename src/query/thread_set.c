@@ -43,6 +43,13 @@ static bool is_process(const struct catalog *c, uint32_t machine, int64_t pid, c
 	                   (leader >= 0 && strcmp(catalog_longest_name(c, (uint32_t)leader), typed) == 0));
 }
 
+bool catalog_is_in_process(const struct catalog *c, uint32_t thread, const char *process)
+{
+	int64_t pid;
+	return attribute_last_value(c, c->thread[thread].pid, &pid, NULL) == 0 &&
+	       is_process(c, c->thread[thread].machine, pid, process);
+}
+
 /* Returns true if other groups are in the group. */
 static bool is_outer(const struct catalog *c, const struct catalog_group *g)
 {
@@ -60,14 +67,13 @@ static const struct catalog_group *find_group(const struct catalog *c, const cha
 	bool is_free = catalog_find_machine(c, text) < 0;
 	for (uint32_t i = 0; i < c->groups; i++) {
 		const struct catalog_group *g = &c->group[i];
-		if (catalog_is_alone(c) && !is_outer(c, g))
+		const bool is_named = strcmp(g->name, text) == 0, is_path = strcmp(g->path, text) == 0;
+		if (!(is_named || is_path) || (catalog_is_alone(c) && !is_outer(c, g)))
 			continue;
-		if (strcmp(g->path, text) == 0)
+		if (is_path)
 			return g;
-		if (strcmp(g->name, text) == 0) {
-			is_free = is_free && !named;
-			named = g;
-		}
+		is_free = is_free && !named;
+		named = g;
 	}
 	return is_free ? named : NULL;
 }
@@ -109,6 +115,18 @@ static const char *parse_process(const struct catalog *c, const char *text, int 
 		free(name);
 	}
 	return found == text || *machine >= 0 ? found + strlen(PROCESS) : NULL;
+}
+
+int catalog_find_process(const struct catalog *c, const char *text)
+{
+	int machine, found = -1;
+	const char *process = parse_process(c, text, &machine);
+	for (uint32_t i = 0; i < c->threads && process; i++) {
+		const bool is_here = machine < 0 ? !c->thread[i].in_container : c->thread[i].machine == (uint32_t)machine;
+		if (is_here && (found < 0 || c->thread[i].tid == atoi(process)) && catalog_is_in_process(c, i, process))
+			found = (int)i;
+	}
+	return found;
 }
 
 /* Returns the thread, in its container if it is in one. */
@@ -162,7 +180,7 @@ static int reopen(struct catalog *c, struct thread_set *set, struct error *err)
 	return 0;
 }
 
-int catalog_select(struct catalog *c, const char *text, struct target *out, struct error *err)
+int catalog_select(struct catalog *c, const char *text, bool as_machine, struct target *out, struct error *err)
 {
 	const char *slash = strrchr(text, '/');
 	const bool has_tid = slash && slash[1] && strspn(slash + 1, "0123456789") == strlen(slash + 1);
@@ -183,7 +201,7 @@ int catalog_select(struct catalog *c, const char *text, struct target *out, stru
 		*err = why;
 		return -1;
 	}
-	if (set && set->threads == 1 && strstr(text, PROCESS)) {
+	if (set && set->threads == 1 && strstr(text, PROCESS) && !as_machine) {
 		*out = single_thread(c, set);
 		thread_set_free(set);
 		return 1;

@@ -10,6 +10,8 @@
 #include "base/text.h"
 #include "ui/core/text_filter.h"
 
+#define PROCESS "process:"  /* start of a filter for the threads of a process */
+
 bool row_same(struct row_id a, struct row_id b)
 {
 	return a.kind == b.kind && a.index == b.index;
@@ -162,6 +164,11 @@ static struct row *push_row(struct rows *r, enum row_kind kind, uint32_t index, 
 	return row;
 }
 
+static bool is_process_filter(const struct rows *r)
+{
+	return strncmp(r->filter, PROCESS, strlen(PROCESS)) == 0;
+}
+
 void rows_set_filter(struct rows *r, const char *text)
 {
 	char part[sizeof r->filter];
@@ -170,14 +177,18 @@ void rows_set_filter(struct rows *r, const char *text)
 	part[strcspn(part, "/")] = '\0';
 	for (uint32_t m = 0; m < r->catalog->machines; m++)
 		r->machine_matches[m] = strcasestr(r->machine_name[m], part);
+	for (uint32_t t = 0; t < r->catalog->threads && is_process_filter(r); t++)
+		r->info[t].in_process = catalog_is_in_process(r->catalog, t, r->filter + strlen(PROCESS));
 }
 
 /* Returns true if the filter matches the name of the thread or of its machine. "bian/sshd" requires both: machine and
- * thread. "~REGEX" matches "MACHINE/TID NAME". */
+ * thread. "~REGEX" matches "MACHINE/TID NAME", "process:NAME" the threads of a process. */
 static bool thread_passes(const struct rows *r, uint32_t t)
 {
 	const char *slash = strchr(r->filter, '/');
 	uint32_t m = r->catalog->thread[t].machine;
+	if (is_process_filter(r))
+		return r->info[t].in_process;
 	if (filter_is_regex(r->filter)) {
 		char title[512];
 		snprintf(title, sizeof title, "%s/%s", r->machine_name[m], r->info[t].name);

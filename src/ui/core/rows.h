@@ -40,6 +40,7 @@ struct thread_info {
 	                    * thread */
 	int64_t first, last;  /* lifetime, ns; first > last: never alive */
 	bool active;       /* ran or was runnable for at least 10 ms, or 0.1 % of the trace if that is less */
+	bool in_process;   /* belongs to the process of the filter */
 };
 
 struct rows {

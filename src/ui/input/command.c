@@ -28,7 +28,7 @@
 	X("export", "[FILE]", "write the pane to FILE: .txt, .csv or .json", cmd_export) \
 	X("theme", "[NAME]", "use another theme (a name or file); no NAME: list them", cmd_theme) \
 	X("set", "OPTION", "change a setting, see below", cmd_set) \
-	X("filter", "[TEXT]", "show only names that contain TEXT, or match ~REGEX", cmd_filter) \
+	X("filter", "[TEXT]", "names that contain TEXT or match ~REGEX; process:NAME", cmd_filter) \
 	X("search", "TEXT", "go to the next row that contains TEXT", cmd_search) \
 	X("key", "KEYS", "press keys: :key 3><Enter>", cmd_key) \
 	X("reload", "", "reopen the history file after it changed", cmd_reload) \
@@ -88,9 +88,10 @@ static void goto_row(struct app *app, const char *text)
 	static const enum row_kind kind[] = { [TARGET_MACHINE] = ROW_MACHINE, [TARGET_CPU] = ROW_CPU,
 		[TARGET_THREAD] = ROW_THREAD };
 	struct error err = ERROR_INIT;
-	struct target s;
+	const int process = catalog_find_process(&app->catalog, text);
+	struct target s = { TARGET_THREAD, (uint32_t)process };
 	struct view before = app->view;
-	if (catalog_parse_target(&app->catalog, text, &s, &err) < 0) {
+	if (process < 0 && catalog_parse_target(&app->catalog, text, &s, &err) < 0) {
 		app_fail(app, &err);
 		return;
 	}
@@ -121,14 +122,14 @@ static bool goto_tid(struct app *app, const char *text)
 	return found > 0;
 }
 
-/* Returns true if a machine, CPU or thread has that name. */
+/* Returns true if a machine, CPU, thread or process has that name. */
 static bool names_target(const struct app *app, const char *text)
 {
 	struct target *found;
 	size_t n;
-	bool any = catalog_find_targets(&app->catalog, text, &found, &n, NULL) == 0 && n > 0;
+	const bool any = catalog_find_targets(&app->catalog, text, &found, &n, NULL) == 0 && n > 0;
 	free(found);
-	return any;
+	return any || catalog_find_process(&app->catalog, text) >= 0;
 }
 
 static bool looks_like_time(const char *text)
