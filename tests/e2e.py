@@ -3,6 +3,7 @@
 Each test is a plain script: it prints one line per check, and exits with status 1 at the first check that fails and with
 77 (automake: SKIP) if it, or a part of it, cannot run here."""
 import atexit
+import contextlib
 import csv
 import faulthandler
 import fcntl
@@ -12,6 +13,7 @@ import io
 import json
 import os
 import pty
+import random
 import re
 import shutil
 import signal
@@ -54,10 +56,24 @@ def skip(reason):
 
 
 def free_port():
-    """Returns a TCP port of the loopback address that nobody uses."""
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """Returns a TCP port of the loopback address that nobody uses. The kernel does not choose it for a connection meanwhile."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as f:
+        first = int(f.read().split()[0])
+    while True:
+        port = random.randrange(first // 2, first) if first > 4096 else 0
+        with contextlib.suppress(OSError), socket.socket() as s:
+            s.bind(("127.0.0.1", port))
+            return s.getsockname()[1]
+
+
+def waited(*pids):
+    """Returns for how long this thread and those of the processes have waited for a CPU, s. Of a process that has ended, the first
+    thread counts."""
+    ns = 0
+    for path in ["/proc/thread-self/schedstat", *(p for pid in pids for p in glob.glob(f"/proc/{pid}/task/*/schedstat"))]:
+        with contextlib.suppress(OSError), open(path, encoding="ascii") as f:
+            ns += int(f.read().split()[1])
+    return ns / 1e9
 
 
 def run(*args, status=0, env=None, **more):

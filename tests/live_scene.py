@@ -78,6 +78,12 @@ def schedstat(tid):
         return [int(n) for n in f.read().split()[:2]]
 
 
+def steal_of(cpu):
+    """Returns the steal clock of a CPU, ns, in steps of 10 ms."""
+    with open("/proc/stat", encoding="utf-8") as f:
+        return next(int(line.split()[8]) for line in f if line.startswith(f"cpu{cpu} ")) * 10**7
+
+
 class Vcpus:
     """A process with n vCPU threads."""
 

@@ -13,14 +13,14 @@ import time
 import urllib.error
 import urllib.request
 
-from e2e import PROGRAM, SOURCE, check, free_port, run, scratch, table
+from e2e import PROGRAM, SOURCE, check, free_port, run, scratch, table, waited
 
 SPIN = "import os, sys\nos.sched_setaffinity(0, {int(sys.argv[1])})\nwhile True:\n    pass\n"
 
 
 def scrape(port):
     """Returns the samples of /metrics, and checks the form of each line."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=20) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
         text = answer.read().decode()
     check(text.endswith("# EOF\n") and "openmetrics" in answer.headers["Content-Type"], "the answer is complete")
     samples = {}
@@ -35,9 +35,9 @@ def scrape(port):
 
 
 def wait_for_periods(port, n):
-    for _ in range(120):
+    for _ in range(240):
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
                 found = re.search(r"^stealscope_periods_total (\d+)$", answer.read().decode(), re.M)
                 if int(found.group(1)) >= n:
                     return
@@ -126,10 +126,10 @@ def check_rows(folder, pid):
     run("monitor", "--to", "nosuch:x", status=1)
 
 
-def check_clients(port):
+def check_clients(port, monitor):
     """Silent and slow clients keep nobody out; requests are refused with the status that says why."""
     def ask(request, address="127.0.0.1"):
-        with socket.create_connection((address, port), timeout=10) as s:
+        with socket.create_connection((address, port), timeout=60) as s:
             s.sendall(request)
             answer = b""
             while part := s.recv(65536):
@@ -153,9 +153,9 @@ def check_clients(port):
         t.start()
     times = []
     for _ in range(5):
-        begin = time.monotonic()
+        begin = time.monotonic() - waited(monitor)
         check(b" 200 OK" in ask(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"), "a scrape is answered")
-        times.append(time.monotonic() - begin)
+        times.append(time.monotonic() - waited(monitor) - begin)  # without what other programs have taken
         time.sleep(0.3)
     stop.set()
     for t in slow:
@@ -187,22 +187,23 @@ def main():
         wait_for_periods(port, 4)
         second = scrape(port)
         check(all(second.get(k, -1) >= v for k, v in first.items() if "_total" in k), "counters only grow")
-        check(not [k for k in second if str(hogs[0].pid) in k], "no label contains a PID")
+        check(not [k for k in second if re.search(rf"\b{hogs[0].pid}\b", k)], "no label contains a PID")
         stolen = sum_of(second, "stealscope_process_seconds_total", 'state="stolen"')
         check(stolen > 0.3, f"it lost time ({stolen:.3f} s)")
         if second["stealscope_bpf"]:
-            culprits = sum_of(second, "stealscope_stolen_seconds_total")
+            group = re.search(r'stealscope_process_seconds_total(\{)group(="[^"]*",)', "\n".join(second)).expand(r"\1machine\2")
+            culprits = sum_of(second, "stealscope_stolen_seconds_total", group)  # there may be VMs of other tests
             check(abs(culprits - stolen) < 1e-3, f"the culprits add up to it: {culprits:.6f} of {stolen:.6f} s")
             with scratch() as folder:
                 check_boards(folder, second)
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=20) as page:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=60) as page:
                 check(b'href="/metrics"' in page.read() and "html" in page.headers["Content-Type"], "the index leads to the metrics")
-            urllib.request.urlopen(f"http://127.0.0.1:{port}/other", timeout=20)
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/other", timeout=60)
             check(False, "other paths do not exist")
         except urllib.error.HTTPError as e:
             check(e.code == 404, "other paths do not exist")
-        check_clients(port)
+        check_clients(port, monitor.pid)
         monitor.send_signal(signal.SIGHUP)
         time.sleep(1)
         check(monitor.poll() is None, "SIGHUP does not end it")
