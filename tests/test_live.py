@@ -162,18 +162,37 @@ def listens(p):
     return (int(bits["SigCgt"], 16) & ~int(bits["ShdPnd"], 16)) >> signal.SIGINT - 1 & 1
 
 
+def wait_for_parent(p):
+    """Returns when the program, whose children have read everything, has received all data: it sleeps, and needs no CPU."""
+    def state():
+        with open(f"/proc/{p.pid}/stat", encoding="ascii", errors="replace") as f:
+            fields = f.read().rsplit(")", 1)[1].split()
+        return fields[0], int(fields[11]) + int(fields[12])
+    time.sleep(2)
+    last = [("R", 0)]
+
+    def rests():
+        time.sleep(1)
+        last.append(state())
+        return last[-1][0] == "S" and last[-1][1] - last[-2][1] <= 1  # 10 ms
+    until(rests, "the program has received everything", p)
+
+
 def check_stopping(tmp, want):
     """Ctrl-C, or --for, stops reading; the history is built from the data received so far.  A second Ctrl-C cancels."""
     got = os.path.join(tmp, "stopped.steal")
+    seconds = 0
     for by in ("Ctrl-C", "--for"):
+        begin = time.monotonic()
         host, guest = recordings()
         host.ended = guest.ended = False
         with Relay(host, guest) as r:
             p = start("index", "--host", r.url(host), "--guest", f"Debian={r.url(guest)}", "-o", got,
-                      *(["--for", "8s"] if by == "--for" else []))
+                      *(["--for", f"{max(8, 3 * seconds):.0f}s"] if by == "--for" else []))
             until(lambda: host.is_read() and guest.is_read(), "everything is read", p)  # pylint: disable=cell-var-from-loop
             if by == "Ctrl-C":
-                time.sleep(2)  # lets the parent receive all data
+                wait_for_parent(p)
+                seconds = time.monotonic() - begin  # that this machine needs now
                 check(p.poll() is None, "reading continues until the session ends")
                 os.killpg(p.pid, signal.SIGINT)
             err = finish(p, 0)
@@ -201,7 +220,7 @@ def check_unknown_end(tmp):
     with Relay(host, guest) as r:
         p = start("index", r.url(), "-o", got)
         until(lambda: host.is_read() and guest.is_read(), "all available data is read", p)
-        time.sleep(2)  # lets the parent receive all data
+        wait_for_parent(p)
         os.killpg(p.pid, signal.SIGINT)
         finish(p, 0)
     end = {t["machine"]: t["end"] for t in document(got)["traces"]}["hypervisor"]

@@ -38,9 +38,9 @@ def advance(root, i, ns):
 
 
 def scrape(port):
-    for _ in range(100):
+    for _ in range(1200):
         try:
-            return urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10).read()
+            return urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60).read()
         except OSError:
             time.sleep(0.1)
     return None
@@ -60,7 +60,7 @@ def check_scrape(root, folder):
     time.sleep(1)
     for i in range(len(NAMES)):
         advance(root, i, (i + 1) * 10**6)
-    for _ in range(100):
+    for _ in range(1200):
         text = scrape(port).decode()  # fails if it is not UTF-8
         if sum(ran_of(text).values()) - sum(before.values()) >= 0.001 * sum(range(1, len(NAMES) + 1)) - 1e-6:
             break

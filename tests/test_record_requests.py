@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 
-from e2e import PROGRAM, check, is_emulated, notes, run, scratch, skip, table
+from e2e import PROGRAM, check, is_emulated, notes, run, scratch, skip, table, until
 
 TRACEFS = "/sys/kernel/tracing"
 SERVER = os.path.abspath(os.path.join(os.environ.get("builddir", "."), "tests/probe_server"))
@@ -153,9 +153,14 @@ def check_refusals(folder):
 
 def check_containers(folder):
     """A container that runs at the start is a machine of the recording."""
-    with subprocess.Popen(["unshare", "--pid", "--fork", "--kill-child", "sh", "-c", "while sleep .02; do :; done"]) as p:
-        time.sleep(.2)
-        run("record", "--host-only", "--no-index", "-t", "400ms", "-o", f"{folder}/c")
+    def turns():
+        return os.path.getsize(f"{folder}/turns") if os.path.exists(f"{folder}/turns") else 0
+    loop = f"while sleep .02; do printf x >>{folder}/turns; done"
+    with subprocess.Popen(["unshare", "--pid", "--fork", "--kill-child", "sh", "-c", loop]) as p:
+        until(turns, "the container runs", p)
+        # Until it has started some threads.
+        more = f'n=$(wc -c <{folder}/turns); until [ $(wc -c <{folder}/turns) -gt $((n + 3)) ]; do sleep .05; done; sleep .3'
+        run("record", "--host-only", "--no-index", "-o", f"{folder}/c", "--", "sh", "-c", more)
         with open(f"/proc/{p.pid}/task/{p.pid}/children", encoding="ascii") as f:
             init = int(f.read())
         name = "pidns-" + os.readlink(f"/proc/{init}/ns/pid").split("[")[1].rstrip("]")
@@ -192,7 +197,7 @@ def check_many_programs(folder):
 def start(folder, name):
     p = subprocess.Popen([PROGRAM, "record", "--host-only", "--no-index", *options(folder), "-t", "60s", "-o", f"{folder}/{name}"],
                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    end = time.monotonic() + 20
+    end = time.monotonic() + 120
     while time.monotonic() < end and len(os.listdir(folder)) and not os.path.exists(f"{folder}/{name}/host/pages"):
         time.sleep(.02)
     check(len(definitions(p.pid)) == 8 and len(instances(p.pid)) == 1, f"{name}: probes and an instance exist during the recording")
@@ -200,7 +205,7 @@ def start(folder, name):
 
 
 def gone(pid):
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while time.monotonic() < end and (definitions(pid) or instances(pid)):
         time.sleep(.05)
     return not definitions(pid) and not instances(pid)

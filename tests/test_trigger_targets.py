@@ -5,30 +5,35 @@ import re
 import subprocess
 import time
 
-from e2e import PROGRAM, check, run, scratch, skip
-from live_scene import HOG, Quota, last_cpu, start, stop_all
+from e2e import PROGRAM, check, run, scratch, skip, until
+from live_scene import HOG, Quota, children, last_cpu, start, stop_all
 
 HOLD = 3
 
 
 def flights(folder, triggers, seconds, act=None):
-    """Runs a flight recording. Returns the texts of the triggers that fired, with the times of the recordings."""
+    """Runs a flight recording until it has saved one, and these seconds longer. Returns the texts of the triggers that fired, the
+    recordings and how long it ran, s."""
     options = [word for t in triggers for word in ("--trigger", t)]
-    p = subprocess.Popen([PROGRAM, "record", "--flight", "-t", f"{HOLD}s", "--host-only", "--no-index", *options, "-o", folder],
-                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    for _ in range(600):  # until it records
-        if glob.glob(f"/sys/kernel/tracing/instances/stealscope-{p.pid}-*/per_cpu") or p.poll() is not None:
-            break
-        time.sleep(0.1)
-    time.sleep(2 + seconds / 2)
-    if act:
-        act()
-    time.sleep(seconds / 2)
-    p.terminate()
-    out, err = p.communicate(timeout=120)
-    check(p.returncode in (0, 5), f"the flight ends: {p.returncode} {err}")
-    saved = [line for line in out.splitlines() if os.path.isdir(line)]
-    return re.findall(r"^stealscope: (.*): the last seconds were saved", err, re.M), saved
+    with open(f"{folder}.out", "w+", encoding="utf-8") as out, open(f"{folder}.err", "w+", encoding="utf-8") as err:
+        p = subprocess.Popen([PROGRAM, "record", "--flight", "-t", f"{HOLD}s", "--host-only", "--no-index", *options, "-o", folder],
+                             stdout=out, stderr=err, text=True)
+        children.append(p)
+        until(lambda: glob.glob(f"/sys/kernel/tracing/instances/stealscope-{p.pid}-*/per_cpu") or p.poll() is not None, "it records")
+        begin = time.monotonic()
+        time.sleep(HOLD)
+        if act:
+            act()
+        until(lambda: os.path.getsize(out.name) or p.poll() is not None, "it has saved a recording")
+        time.sleep(seconds)
+        p.terminate()
+        p.wait(timeout=120)
+        took = time.monotonic() - begin
+        out.seek(0)
+        err.seek(0)
+        saved, errors = [line for line in out.read().splitlines() if os.path.isdir(line)], err.read()
+    check(p.returncode in (0, 5), f"the flight ends: {p.returncode} {errors}")
+    return re.findall(r"^stealscope: (.*): the last seconds were saved", errors, re.M), saved, took
 
 
 def main():
@@ -38,9 +43,9 @@ def main():
     for wrong, status in (("gap(thread:)>5ms", 2), ("gap(thread:nosuch)>5ms", 2), ("throttled(nosuch.service)>10%", 2), ("log(x)", 1),
                           ("log(x,)", 1), ("throttled(x)>5ms", 1)):
         run("record", "--flight", "--host-only", "--trigger", wrong, "-o", "never", status=status)
-    for name in ("waiter", "burnP6"):
+    waiter = f"waiter{os.getpid()}"  # threads of other tests have other names
+    for name in (waiter, "burnP6"):
         start(HOG, last_cpu(), name)
-    time.sleep(0.3)
     with scratch() as tmp:
         log = f"{tmp}/log"
         with open(log, "w", encoding="utf-8") as f:
@@ -50,17 +55,17 @@ def main():
             os.rename(log, log + ".1")  # as logrotate does
             with open(log, "w", encoding="utf-8") as f:
                 f.write("fast\nslow: now\n")
-        fired, saved = flights(f"{tmp}/log.d", [f"log({log},slow)"], 6, write)
+        fired, saved, _ = flights(f"{tmp}/log.d", [f"log({log},slow)"], 2, write)
         check(len(fired) == 1 and len(saved) == 1, f"a log line: {fired}")
-        fired, saved = flights(f"{tmp}/gap.d", ["gap(thread:waiter)>1ms"], 8)
-        check(1 <= len(fired) <= 4 and len(saved) == len(fired), f"one recording per -t while it stays true: {fired}")
+        fired, saved, took = flights(f"{tmp}/gap.d", [f"gap(thread:{waiter})>1ms"], 4)
+        check(1 <= len(fired) <= took / HOLD + 1 and len(saved) == len(fired), f"one recording per -t while it stays true: {fired}")
         group = Quota(f"stealscope-test-{os.getpid()}", 1)
         if not group.path:
             print("     not run: control groups have no quota here")
             return
         group.add(start(HOG, last_cpu(), "limited").pid)
         name = os.path.basename(group.path)
-        fired, _ = flights(f"{tmp}/thr.d", [f"throttled({name})>10%", f"gap(/{name})>10s"], 5)
+        fired, *_ = flights(f"{tmp}/thr.d", [f"throttled({name})>10%", f"gap(/{name})>10s"], 2)
         check(fired and set(fired) == {f"throttled({name})>10%"}, f"throttled: {fired}")
 
 
