@@ -11,7 +11,7 @@ import struct
 import termios
 import time
 
-from e2e import DATA, PROGRAM, check, run, scratch
+from e2e import DATA, PROGRAM, check, run, scratch, waited
 
 QUESTION = b"\x1b]11;?\x1b\\\x1b[c"
 FRAME = rb"most delayed.*help"  # first and last part of the overview
@@ -31,11 +31,11 @@ class Terminal:
             os.execv(PROGRAM, [PROGRAM, *args])
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
 
-    def read(self, pattern, seconds=20):
+    def read(self, pattern, seconds=120):
         """Reads until the output since the last call contains the pattern; returns that output, None at the timeout."""
-        end, begin = time.time() + seconds, len(self.out)
+        end, begin = time.monotonic() + seconds, len(self.out)
         while not re.search(pattern, self.out[begin:], re.S):
-            if not select.select([self.fd], [], [], max(0, end - time.time()))[0]:
+            if not select.select([self.fd], [], [], max(0, end - time.monotonic()))[0]:
                 return None
             try:
                 data = os.read(self.fd, 65536)
@@ -51,7 +51,7 @@ class Terminal:
 
     def quit(self, keys=b"Q"):
         self.write(keys)
-        if self.read(rb"\x1b\[\?1049l", 10) is None:
+        if self.read(rb"\x1b\[\?1049l") is None:
             os.kill(self.pid, signal.SIGKILL)
         self.read(rb"(?!)", 0.2)
         return os.waitpid(self.pid, 0)[1]
@@ -66,9 +66,14 @@ def opened(recording, answer, *args, **env):
     check(t.read(re.escape(QUESTION)) is not None, "the viewer asks for the background")
     t.write(answer)
     t.read(FRAME)
-    t.read(rb"(?!)", 0.4)  # until nothing changes
-    t.write(b"\x0c")       # all cells again
-    return t, t.read(FRAME)
+    frames = [b""]
+    while len(frames) < 3 or frames[-1] != frames[-2]:  # until nothing changes
+        t.read(rb"(?!)", 0.4)
+        t.write(b"\x0c")   # all cells again
+        out = t.read(FRAME)
+        check(out is not None, "it draws a frame")
+        frames.append(out[:out.rindex(b"help")])
+    return t, out
 
 
 def check_themes(recording):
@@ -112,11 +117,11 @@ def check_late(recording):
     """An answer that is still missing at the end is awaited, for a moment."""
     for answer in (b"\x1b]11;rgb:ffff/ffff/ffff\x1b\\" + TYPE, b""):
         t, _ = opened(recording, b"")
-        begun = time.time()
+        begun = time.monotonic() - waited(t.pid)
         t.write(b"Q")
         time.sleep(0.05)
         t.write(answer)
-        check(t.read(rb"\x1b\[\?1049l", 10) is not None and time.time() - begun < 10, "the viewer ends")
+        check(t.read(rb"\x1b\[\?1049l") is not None and time.monotonic() - waited(t.pid) - begun < 10, "the viewer ends")
         left = fcntl.ioctl(t.fd, termios.FIONREAD, b"\0" * 4)
         check(left == b"\0" * 4, "and leaves no answer behind")
         os.waitpid(t.pid, 0)
