@@ -3,12 +3,13 @@ this machine, so that its probes are real; the host is simulated. Each call of t
 program is a request."""
 import glob
 import os
+import re
 import shutil
 import subprocess
 import sys
 import time
 
-from e2e import PROGRAM, check, is_emulated, is_sanitized, run, scratch, skip, table
+from e2e import PROGRAM, check, is_emulated, is_sanitized, run, scratch, skip, table, until
 from test_record_hostile import environment, make_machine
 from test_record_requests import COUNT, SERVER, TABLE, TRACEFS
 
@@ -23,28 +24,42 @@ def arguments(folder, shell, *more):
             "--guest-requests", f"{SERVER}:handle_call", "--guest-requests", f"{folder}/loop.yaml", "--request-labels", *more]
 
 
-def remains():
-    """Returns instances and probes of guests."""
+def owned(names, folder):
+    """Returns those instances and probes whose name has the PID of a process of this test, and those without a living process."""
+    mine, dead = [], []
+    for name in names:
+        pid = re.search(r"stealscope[-_](?:guest-)?(\d+)[-_]", name).group(1)
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as f:
+                if f"INSTANCES={folder}/".encode() in f.read():
+                    mine.append(name)
+        except OSError:
+            dead.append(name)
+    return mine, dead
+
+
+def remains(folder):
     with open(f"{TRACEFS}/uprobe_events", encoding="utf-8") as f:
-        probes = [line for line in f if f" {SERVER}:" in line or "/exe:" in line]
-    return probes + glob.glob(f"{TRACEFS}/instances/stealscope-guest-*")
+        probes = [line for line in f if ":stealscope_" in line and (f" {SERVER}:" in line or "/exe:" in line)]
+    return owned(probes + glob.glob(f"{TRACEFS}/instances/stealscope-guest-*"), folder)
 
 
-def wait_until_clean(what):
-    end = time.monotonic() + 20
-    while time.monotonic() < end and remains():
+def wait_until_clean(folder, what):
+    end = time.monotonic() + 60
+    while time.monotonic() < end and any(remains(folder)):  # those of others that ended are removed as well
         time.sleep(.1)
-    check(not remains(), f"{what}: no probe and no instance remains {remains()}")
+    check(not any(remains(folder)), f"{what}: no probe and no instance remains {remains(folder)}")
 
 
 def record(folder, env, shell):
     output, target = f"{folder}/server.txt", f"{folder}/{os.path.basename(shell.split()[0])}"
-    command = (f"marker=$(echo {TRACEFS}/instances/stealscope-guest-*/trace_marker); "
+    command = (f"for i in {TRACEFS}/instances/stealscope-guest-*; do p=${{i##*-guest-}}; "
+               f"grep -qz '^INSTANCES={folder}/' /proc/${{p%%-*}}/environ && marker=$i/trace_marker; done; "
                f"STEALSCOPE_MARKER=$marker exec env -u LD_PRELOAD {SERVER} {COUNT} >{output}")
     p = run(*arguments(folder, shell, "-o", target, "--", "sh", "-c", command), env=env, status=None)
     check(p.returncode == 0, f"{shell}: the recording succeeds: {p.stderr}")
     check(p.stderr.count(": requests ") == 3 and f" probes in {SERVER} (does not run)" in p.stderr, f"it reports the probes: {p.stderr}")
-    wait_until_clean(shell)
+    wait_until_clean(folder, shell)
     with open(output, encoding="utf-8") as f:
         return target, [line.split() for line in f]
 
@@ -85,7 +100,7 @@ def check_absent(folder, env):
             f"{SERVER}:no_such_function", env=env, status=None)
     check(p.returncode == 0 and "no program /nothing/here" in p.stderr and "no function no_such_function" in p.stderr,
           f"a guest without the program or function is recorded all the same: {p.stderr}")
-    wait_until_clean("absent")
+    wait_until_clean(folder, "absent")
     p = run("record", "--guest-requests", "postgres", status=1)
     check("no such table" in p.stderr, f"a wrong table is refused: {p.stderr}")
 
@@ -94,13 +109,11 @@ def check_kill(folder, env):
     """The recorder is killed: its guest's script ends with its input, and removes everything."""
     p = subprocess.Popen([PROGRAM, *arguments(folder, "sh", "-t", "60s", "-o", f"{folder}/killed")], env={**os.environ, **env},
                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    end = time.monotonic() + 30
-    while time.monotonic() < end and not os.path.exists(f"{folder}/killed/guest-web/pages"):
-        time.sleep(.05)
-    check(len(remains()) == 9, f"probes and an instance exist during the recording {remains()}")
+    until(lambda: os.path.exists(f"{folder}/killed/guest-web/pages"), "it records", p)
+    check(len(remains(folder)[0]) == 9, f"probes and an instance exist during the recording {remains(folder)}")
     p.kill()
     p.wait()
-    wait_until_clean("kill -9")
+    wait_until_clean(folder, "kill -9")
 
 
 def main():

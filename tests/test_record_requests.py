@@ -1,5 +1,6 @@
 """`record --requests` on this machine: requests of probes are the requests that the program marks itself, within the times of
 the calls between both; nothing is left after the recording, nor after a recorder that was killed."""
+import atexit
 import contextlib
 import glob
 import json
@@ -8,12 +9,16 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
-from e2e import PROGRAM, check, is_emulated, notes, run, scratch, skip, table, until
+from e2e import BUILD, PROGRAM, check, is_emulated, notes, run, scratch, skip, table, until
 
 TRACEFS = "/sys/kernel/tracing"
-SERVER = os.path.abspath(os.path.join(os.environ.get("builddir", "."), "tests/probe_server"))
+# A copy: probes are those of all processes that execute a file, and other tests execute theirs.
+SERVER = os.path.join(tempfile.mkdtemp(prefix="stealscope-server-"), "probe_server")
+atexit.register(shutil.rmtree, os.path.dirname(SERVER), True)
+shutil.copy(os.path.join(BUILD, "tests", "probe_server"), SERVER)
 COUNT = 40
 NEAR = 2_000_000  # at most between a mark and the probe beside it, if nothing takes the CPU, ns
 
