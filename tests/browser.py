@@ -64,7 +64,7 @@ class Page:
     def value(self, expression):
         return self.call("Runtime.evaluate", expression=expression, returnByValue=True)["result"].get("value")
 
-    def until(self, expression, seconds=20):
+    def until(self, expression, seconds=120):
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             if self.value(expression):

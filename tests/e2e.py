@@ -272,7 +272,7 @@ def start(*args, **more):
 
 
 def finish(p, status):
-    out, err = p.communicate(timeout=120)
+    out, err = p.communicate(timeout=300)
     if p.returncode != status:
         print(out, err)
     check(p.returncode == status, f"exit status {status}")
@@ -281,7 +281,7 @@ def finish(p, status):
 
 def simulate(directory, *args):
     subprocess.run([os.path.join(BUILD, "stealscope-sim"), *args, "--no-truth", "-o", directory], check=True,
-                   capture_output=True, timeout=120)
+                   capture_output=True, timeout=300)
 
 
 def until(condition, description, program=None):

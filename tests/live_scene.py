@@ -135,7 +135,7 @@ class Top:
         while self.process.poll() is None and self.last_time() < now and time.monotonic() < patience:
             time.sleep(0.05)
         self.process.send_signal(signal.SIGTERM)
-        self.process.wait(timeout=60)
+        self.process.wait(timeout=300)
         self.output.seek(0)
         self.rows = rows_of(self.output.read())
         self.output.close()

@@ -50,7 +50,7 @@ class PtyShell:
         self.wait(lambda: self.output.endswith(b"> ") or b"> \x1b" in self.output, "a prompt")
 
     def wait(self, condition, description):
-        end = time.monotonic() + 60
+        end = time.monotonic() + 300
         while not condition():
             if time.monotonic() > end:
                 check(False, f"{description}: {self.output[-300:]}")
@@ -78,7 +78,7 @@ class Fish:
 
     def complete(self, *words):
         program = f"source {SCRIPTS}/stealscope.fish; complete -C \"stealscope $argv\""
-        p = subprocess.run(["fish", "--no-config", "-c", program, "--", *words], capture_output=True, text=True, timeout=60,
+        p = subprocess.run(["fish", "--no-config", "-c", program, "--", *words], capture_output=True, text=True, timeout=300,
                            cwd=self.folder, env={**ENV, "HOME": self.folder})
         if p.returncode or p.stderr:
             check(False, f"fish completes {words}: {p.stderr}")

@@ -53,7 +53,7 @@ def check_readonly(tmp):
     try:
         for number, at in enumerate((folder, other, folder)):
             p = subprocess.run([PROGRAM, "info", at], env=dict(os.environ, XDG_CACHE_HOME=own), capture_output=True, text=True,
-                               preexec_fn=become_other, check=False, timeout=120)
+                               preexec_fn=become_other, check=False, timeout=300)
             kept = [name for _, _, names in os.walk(own) for name in names]
             check(p.returncode == 0 and len(kept) == min(number + 1, 2) and kept[0].endswith(".steal"), f"stored as {kept} {p.stderr.strip()}")
         check("stealscope.steal" not in os.listdir(folder), "and not next to the traces")

@@ -169,7 +169,7 @@ def check_units(folder):
         with open(os.path.join(COLLECT, unit), encoding="utf-8") as f:
             text = f.read()
         write(f"{folder}/{unit}", text.replace("=stealscope ", f"={PROGRAM} ").replace("man:", "https://"), 0o644)
-    p = subprocess.run(["systemd-analyze", "verify", *(f"{folder}/{unit}" for unit in units)], capture_output=True, text=True, timeout=60, check=False)
+    p = subprocess.run(["systemd-analyze", "verify", *(f"{folder}/{unit}" for unit in units)], capture_output=True, text=True, timeout=300, check=False)
     complaints = [line for line in p.stderr.splitlines() if "stealscope" in line and "://" not in line]
     check(not complaints, f"systemd accepts the units {complaints}")
 

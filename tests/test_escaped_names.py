@@ -82,7 +82,7 @@ with scratch() as folder:
             with open(path, "wb") as f:
                 f.write(content.replace(b'hostname = "Debian"', b'hostname = "Deb\xe4an"'))
     run("index", place, "-o", history)
-    p = subprocess.run([PROGRAM, "index", place], capture_output=True, timeout=60)
+    p = subprocess.run([PROGRAM, "index", place], capture_output=True, timeout=300)
     check(p.returncode == 0 and p.stdout == place + b"/stealscope.steal\n", f"a script gets the very path: {p.stdout}")
     for file in (history, place):
         info = json.loads(run("info", file, "--format", "json").stdout)

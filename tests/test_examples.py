@@ -30,7 +30,7 @@ def build(compiler, name, to, *more):
 
 
 def check_counters(*command):
-    p = subprocess.run(command, capture_output=True, text=True, check=False, env=ENVIRONMENT, timeout=60)
+    p = subprocess.run(command, capture_output=True, text=True, check=False, env=ENVIRONMENT, timeout=300)
     found = re.fullmatch(r"latency ([\d.]+) ms, stolen ([\d.]+) to ([\d.]+) ms, source (\d), flags \d+\n", p.stdout)
     check(found is not None, f"{command[-1]}: {p.stdout}{p.stderr}")
     latency, low, high = (float(n) for n in found.groups()[:3])
@@ -42,7 +42,7 @@ def statuses(port, n):
     count = {200: 0, 503: 0}
     for _ in range(n):
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=60) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=300) as answer:
                 count[answer.status] += 1
         except urllib.error.HTTPError as e:
             count[e.code] += 1

@@ -12,7 +12,7 @@ NAMES = {"96": "interrupt", "100": "vintr", "114": "cpuid", "120": "hlt", "123":
 
 def counted_by_babeltrace(folder, tid):
     """Exits of a host thread by reason, ns from each to the next entry, from the output of babeltrace2."""
-    p = subprocess.run(["babeltrace2", "--clock-seconds", f"{folder}/host"], capture_output=True, text=True, timeout=120)
+    p = subprocess.run(["babeltrace2", "--clock-seconds", f"{folder}/host"], capture_output=True, text=True, timeout=300)
     check(p.returncode == 0, "babeltrace2 reads the host's trace")
     current, left, lengths = {}, None, collections.defaultdict(list)
     for line in p.stdout.splitlines():
@@ -33,7 +33,7 @@ def counted_by_babeltrace(folder, tid):
 
 def check_lossy(folder):
     """Exits between lost events are counted, too."""
-    p = subprocess.run(["babeltrace2", f"{folder}/host"], capture_output=True, text=True, timeout=120)
+    p = subprocess.run(["babeltrace2", f"{folder}/host"], capture_output=True, text=True, timeout=300)
     reasons = re.findall(r" kvm_x86_exit: .*?exit_reason = (\w+)", p.stdout)
     want = collections.Counter(NAMES.get(str(int(r, 0)), r) for r in reasons)
     with scratch() as tmp:

@@ -138,7 +138,7 @@ def check_sqlite(folder, history, t, rows, number):
             p.wait(timeout=0.03)
         except subprocess.TimeoutExpired:
             p.send_signal(signum)
-        p.wait(timeout=60)
+        p.wait(timeout=300)
         db = sqlite3.connect(path)
         count = {n: db.execute(f'SELECT count(*) FROM "{n}" WHERE run_id = ?', (number,)).fetchone()[0] for n in rows}
         check(count == rows and db.execute("PRAGMA integrity_check").fetchone() == ("ok",), f"sqlite: complete after {signum.name}")

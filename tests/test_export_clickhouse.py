@@ -53,7 +53,7 @@ def start(folder, http, tcp, shards):
 def ask(port, sql, status=200):
     url = f"http://127.0.0.1:{port}/?query=" + urllib.parse.quote(sql)
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, b""), timeout=60) as f:
+        with urllib.request.urlopen(urllib.request.Request(url, b""), timeout=300) as f:
             return f.read().decode()
     except urllib.error.HTTPError as e:
         check(e.code == status, f"{sql[:60]}: {e.read()[:300]}")
@@ -201,7 +201,7 @@ with scratch() as folder:
         mutate(http, f'ALTER TABLE run DELETE WHERE run_id = {number}')
         mutate(http, f'ALTER TABLE gap DELETE WHERE run_id = {number}')
         both = [subprocess.Popen([PROGRAM, "export", history, "--to", url], stdout=subprocess.DEVNULL) for _ in range(4)]
-        check([p.wait(timeout=120) for p in both] == [0] * 4 and counts(http, rows, number) == rows, "four exports at once")
+        check([p.wait(timeout=300) for p in both] == [0] * 4 and counts(http, rows, number) == rows, "four exports at once")
         p = run("fleet", f"clickhouse://127.0.0.1:{http}/system", "victims", status=None)
         check(p.returncode > 0 and p.stdout == "" and p.stderr.count("\n") == 1, f"without the tables: {p.stderr.strip()}")
         p = run("fleet", f"clickhouse://me:wr0ng@127.0.0.1:{http}", "victims", status=None)
@@ -220,7 +220,7 @@ with scratch() as folder:
             p = subprocess.Popen([PROGRAM, "export", history, "--to", url], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             time.sleep(delay)
             p.send_signal(signal.SIGKILL)
-            p.wait(timeout=60)
+            p.wait(timeout=300)
             check(counts(http, rows, number) == rows, f"killed after {delay} s: no row is doubled or missing")
         export(history, url)
         check(counts(http, rows, number) == rows, "repeated after the kills")

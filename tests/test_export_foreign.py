@@ -15,7 +15,7 @@ def check_perfetto(folder, history):
     run("export", history, "--to", f"perfetto:{path}")
     with open(path, "rb") as f:
         p = subprocess.run(["protoc", "--decode=perfetto.protos.Trace", f"-I{SOURCE}/tests", "perfetto.proto"], stdin=f,
-                           capture_output=True, text=True, timeout=120)
+                           capture_output=True, text=True, timeout=300)
     check(p.returncode == 0 and not p.stderr, f"protoc decodes the trace {p.stderr[-500:]}")
     check(not re.search(r"^\s*\d+(:| \{)", p.stdout, re.M), "each field is in the schema")
     packets = re.split(r"^packet \{\n", p.stdout, flags=re.M)[1:]

@@ -33,12 +33,12 @@ def server(folder, port):
 
 
 def stop(folder):
-    subprocess.run([*AS, f"{BIN}/pg_ctl", "-D", f"{folder}/pg/data", "-m", "immediate", "stop"], check=False, timeout=60,
+    subprocess.run([*AS, f"{BIN}/pg_ctl", "-D", f"{folder}/pg/data", "-m", "immediate", "stop"], check=False, timeout=300,
                    stdout=subprocess.DEVNULL, cwd="/")
 
 
 def ask(url, sql):
-    p = subprocess.run([f"{BIN}/psql", "-X", "-d", url, "--csv", "-t", "-c", sql], capture_output=True, text=True, timeout=120)
+    p = subprocess.run([f"{BIN}/psql", "-X", "-d", url, "--csv", "-t", "-c", sql], capture_output=True, text=True, timeout=300)
     check(p.returncode == 0, f"psql: {sql[:60]} {p.stderr}") if p.returncode else None
     return list(csv.reader(p.stdout.splitlines()))
 
@@ -109,7 +109,7 @@ with scratch() as folder:
             p = subprocess.Popen([PROGRAM, "export", history, "--to", url], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             time.sleep(wait)
             p.kill()
-            p.wait(timeout=60)
+            p.wait(timeout=300)
             check(counts(url, rows, number) == rows, f"killed after {wait} s: complete")
 
         # Five exports at the same time: four runs, and one of them twice.
@@ -120,7 +120,7 @@ with scratch() as folder:
             histories.append(f"{folder}/{seed}.steal")
         started = [subprocess.Popen([PROGRAM, "export", h, "--to", url, "--format", "json"], stdout=subprocess.PIPE, text=True)
                    for h in histories + histories[:1]]
-        answers = [json.loads(p.communicate(timeout=120)[0]) for p in started]
+        answers = [json.loads(p.communicate(timeout=300)[0]) for p in started]
         check({p.returncode for p in started} == {0}, "five at the same time")
         for a in answers:
             reported = {r["table"]: r["rows"] for r in a["rows"]}

@@ -27,7 +27,7 @@ def attempt(tmp, folder, command, at, log=None):
     if log:
         env["FAULT_LOG"] = log
     p = subprocess.run([PROGRAM, *[out if word == OUT else word for word in command]], env=env, capture_output=True,
-                       text=True, check=False, timeout=120)
+                       text=True, check=False, timeout=300)
     written = b""
     if os.path.exists(out):
         with open(out, "rb") as f:
@@ -144,7 +144,7 @@ def bookmark(tmp, history, state, at, log):
     except OSError:  # Linux: the other end is closed
         pass
     os.close(master)
-    if p.wait(timeout=60):
+    if p.wait(timeout=300):
         check(False, f"fault {at}: the viewer sets a bookmark and exits")
     return screen, *(read_lines(state, kind) for kind in ("bookmarks", "view"))
 

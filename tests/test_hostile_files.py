@@ -66,7 +66,7 @@ def check_one_instant(folder):
     with open(path, "wb") as f:
         f.write((b"" if fast.startswith(b"/*") else b"/* CTF 1.8 */\n\n") + fast)
     p = subprocess.run([PROGRAM, "sync", "--sync", "containment", copy], capture_output=True, text=True,
-                       timeout=60)
+                       timeout=300)
     check(p.returncode in (0, 2) and "no clock offset" in p.stdout + p.stderr,
           f"a guest without a usable clock ends the search: {p.returncode}")
 
@@ -77,7 +77,7 @@ def check_file_limit(folder):
     for size in (0, 512, 16384):
         limit = lambda size=size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
         p = subprocess.run([PROGRAM, "index", copy, "-o", os.path.join(folder, "limited.steal")], capture_output=True,
-                           text=True, timeout=60, preexec_fn=limit)
+                           text=True, timeout=300, preexec_fn=limit)
         check(p.returncode == 4 and "ulimit -f" in p.stderr, f"ulimit -f of {size} bytes: {p.returncode} {p.stderr.strip()}")
         check(not os.path.exists(os.path.join(folder, "limited.steal")), "nothing half written is left")
 
@@ -89,7 +89,7 @@ def check_named_files(folder):
     run("index", os.path.join(DATA, "fibonacci"), "-o", history)
     for args in (("view", history, "--script", pipe), ("view", history, "--script", "/dev/zero"), ("sync", pipe),
                  ("sync", "/dev/zero"), ("summary", pipe)):
-        p = subprocess.run([PROGRAM, *args], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+        p = subprocess.run([PROGRAM, *args], capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL)
         check(p.returncode in (1, 2) and p.stderr.count("\n") == 1, f"{' '.join(args)}: {p.returncode} {p.stderr.strip()}")
 
 
@@ -98,7 +98,7 @@ def check_theme(folder):
     for name in (os.path.join(folder, "named"), "/dev/zero"):
         with open(script, "w") as f:
             f.write(f":theme {name}\n")
-        p = subprocess.run([PROGRAM, "view", history, "--script", script], capture_output=True, text=True, timeout=60)
+        p = subprocess.run([PROGRAM, "view", history, "--script", script], capture_output=True, text=True, timeout=300)
         check(p.returncode != 0, f":theme {name} is refused: {p.stdout.strip()[-120:]} {p.stderr.strip()[-120:]}")
 
 

@@ -209,7 +209,7 @@ def check_interrupt(folder):
             stopped = stop_while_indexing(p)
         p.send_signal(signal.SIGINT)
         p.send_signal(signal.SIGCONT)
-        p.communicate(timeout=60)
+        p.communicate(timeout=300)
         statuses += [p.returncode] * stopped
         # On a busy machine it can be stopped after its last look at the signal.
         check(p.returncode in ((0, 130) if stopped else (0, 130, -signal.SIGINT)), f"interrupted: status {p.returncode}")

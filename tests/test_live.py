@@ -235,7 +235,7 @@ def check_hanging(tmp):
     with Relay(host) as r:
         r.hang()
         p = start("index", r.url(host), "-o", os.path.join(tmp, "hung.steal"), "--for", "500ms")
-        p.communicate(timeout=120)
+        p.communicate(timeout=300)
         check(r.hanging and p.returncode in (0, 2), "a hanging relay does not hang the reader")
 
 
@@ -259,7 +259,7 @@ def check_ended(tmp):
             except OSError:  # Linux: the other end is closed
                 pass
         os.close(ours)
-        check(p.wait(timeout=120) == -number and output.endswith(b"\r\x1b[K"), f"{number!r}: {output[-40:]}")
+        check(p.wait(timeout=300) == -number and output.endswith(b"\r\x1b[K"), f"{number!r}: {output[-40:]}")
 
 
 # ---- a relay that fails

@@ -40,7 +40,7 @@ def advance(root, i, ns):
 def scrape(port):
     for _ in range(1200):
         try:
-            return urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60).read()
+            return urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=300).read()
         except OSError:
             time.sleep(0.1)
     return None
@@ -76,7 +76,7 @@ def check_scrape(root, folder):
     else:
         print("     not run: promtool is not installed")
     monitor.terminate()
-    errors = monitor.communicate(timeout=60)[1].decode()
+    errors = monitor.communicate(timeout=300)[1].decode()
     check(monitor.returncode == 0, f"ends with status 0: {errors}")
     if database:
         db = sqlite3.connect(f"{folder}/live.db")
@@ -86,7 +86,7 @@ def check_scrape(root, folder):
 
 def check_top(root):
     for form in ("text", "csv", "json"):
-        p = subprocess.run([PROGRAM, "top", "-b", "--no-bpf", "--root", root, "-d", "0.2", "--format", form], capture_output=True, timeout=60,
+        p = subprocess.run([PROGRAM, "top", "-b", "--no-bpf", "--root", root, "-d", "0.2", "--format", form], capture_output=True, timeout=300,
                            check=False)
         text = p.stdout.decode()  # fails if it is not UTF-8
         check(p.returncode == 0 and not any(ord(c) < 32 and c not in "\r\n" for c in text), f"top -b --format {form}")

@@ -41,13 +41,13 @@ class Lttng:
     def __exit__(self, *_):
         for d in reversed(self.daemons):
             d.terminate()
-            d.wait(timeout=30)
+            d.wait(timeout=300)
 
     def begin(self, *args):
         self.daemons.append(subprocess.Popen(args, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **self.how))
 
     def run(self, *args):
-        return subprocess.run(["lttng", "--no-sessiond", *args], capture_output=True, text=True, timeout=60, **self.how)
+        return subprocess.run(["lttng", "--no-sessiond", *args], capture_output=True, text=True, timeout=300, **self.how)
 
     def must(self, *args):
         p = self.run(*args)
@@ -63,8 +63,8 @@ def serve(lttng, requests):
         shutil.copy(os.path.join(BUILD, name), lttng.home)
     server = subprocess.Popen(["./mark_server", path, str(requests)], preexec_fn=on_one_cpu, **lttng.how)
     subprocess.run(["./mark_client", path, str(requests), "3", "4"], check=True,
-                   stdout=subprocess.DEVNULL, timeout=60, **lttng.how)
-    check(server.wait(timeout=60) == 0, "the service has served")
+                   stdout=subprocess.DEVNULL, timeout=300, **lttng.how)
+    check(server.wait(timeout=300) == 0, "the service has served")
     return [str(server.pid << 32 | n) for n in range(1, requests + 1)]
 
 

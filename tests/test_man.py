@@ -30,7 +30,7 @@ def read(path):
 
 
 def help_of(*words):
-    return subprocess.run([PROGRAM, *words, "--help"], capture_output=True, text=True, timeout=60).stdout
+    return subprocess.run([PROGRAM, *words, "--help"], capture_output=True, text=True, timeout=300).stdout
 
 
 def options_in(text):
@@ -72,7 +72,7 @@ def check_references(path, pages):
 
 def check_width(path):
     name = os.path.basename(path)
-    p = subprocess.run(["mandoc", "-Tascii", f"-Owidth={COLUMNS}", path], capture_output=True, text=True, timeout=60)
+    p = subprocess.run(["mandoc", "-Tascii", f"-Owidth={COLUMNS}", path], capture_output=True, text=True, timeout=300)
     text = re.sub(r".\x08", "", p.stdout)
     wide = [line for line in text.split("\n") if len(line) > COLUMNS]
     check(wide == [] or name in WIDE, f"{name}: at most {COLUMNS} columns {wide[:3]}")

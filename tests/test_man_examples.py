@@ -17,7 +17,7 @@ SUBCOMMANDS = {"requests", "report", "train", "assert", "traces"}
 
 @functools.lru_cache(maxsize=None)
 def options_of(*words):
-    p = subprocess.run([PROGRAM, *words, "--help"], capture_output=True, text=True, timeout=60)
+    p = subprocess.run([PROGRAM, *words, "--help"], capture_output=True, text=True, timeout=300)
     return set(re.findall(r"^ {2,6}(?:-\w, )?--([a-z-]+)", p.stdout, re.M)), set(re.findall(r"^ {2,6}-(\w), --", p.stdout, re.M))
 
 
@@ -70,7 +70,7 @@ with scratch() as tmp:
         page = os.path.basename(path)
         for example in examples_of(path):
             total += 1
-            p = subprocess.run(["sh", "-n", "-c", example], capture_output=True, text=True, timeout=60)
+            p = subprocess.run(["sh", "-n", "-c", example], capture_output=True, text=True, timeout=300)
             check(p.returncode == 0, f"{page}: the shell reads {example} {p.stderr}")
             check_options(page, example)
             missing = [w for w in re.findall(r"\|\s*(\w+)", example) if not shutil.which(w)]

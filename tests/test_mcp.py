@@ -221,11 +221,11 @@ with scratch() as folder:
     check(server.call("ping")["result"] == {}, "and it still answers")
 
     server.process.stdin.close()
-    check(server.process.wait(timeout=60) == 0, "ends with its input")
+    check(server.process.wait(timeout=300) == 0, "ends with its input")
     check(tree(served) == before, "nothing was written into the directory")
     check(os.listdir(temporary) == [], "no temporary file is left")
     server = Server(f"{DATA}/fibonacci")
     check(names(server) == {"."}, "a recording is its own list")
     server.process.stdin.close()
-    check(server.process.wait(timeout=60) == 0, "ends with its input")
+    check(server.process.wait(timeout=300) == 0, "ends with its input")
     check(run("mcp", f"{folder}/secret.steal", status=2).stderr.count("\n") == 1, "a file is refused")

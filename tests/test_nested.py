@@ -13,7 +13,7 @@ QUARTER = 300_000_000   # ns: after each, another task disturbs critical_task (s
 
 def simulate(folder, *args):
     subprocess.run([os.path.join(BUILD, "stealscope-sim"), *args, "-o", folder], check=True, capture_output=True,
-                   timeout=120)
+                   timeout=300)
     return folder
 
 

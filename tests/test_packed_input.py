@@ -22,7 +22,7 @@ def add_to_zip(folder, path):
 
 
 def pipe(command, *args, status=0, stdin=None):
-    p = subprocess.run(["bash", "-c", command, "bash", PROGRAM, *args], capture_output=True, text=True, timeout=120, stdin=stdin)
+    p = subprocess.run(["bash", "-c", command, "bash", PROGRAM, *args], capture_output=True, text=True, timeout=300, stdin=stdin)
     check(p.returncode == status, f"{command}: exits {status} (got {p.returncode}: {p.stderr[-300:]})")
     return p
 
@@ -47,7 +47,7 @@ with scratch() as tmp:
 
     # pipes, which need no library
     with open(history, "rb") as f:
-        p = subprocess.run([PROGRAM, "summary", "-", "--format", "csv"], stdin=f, capture_output=True, text=True, timeout=60)
+        p = subprocess.run([PROGRAM, "summary", "-", "--format", "csv"], stdin=f, capture_output=True, text=True, timeout=300)
     check(p.stdout == expected, "a history as standard input")
     check(pipe('cat "$2" | "$1" summary - --format csv', history).stdout == expected, "a history through a pipe")
     check(pipe('"$1" summary <(cat "$2") --format csv', history).stdout == expected, "and through <(...)")
@@ -57,7 +57,7 @@ with scratch() as tmp:
     check("empty" in pipe('true | "$1" summary -', status=2).stderr, "an empty pipe is refused")
     fifo = f"{tmp}/fifo"
     os.mkfifo(fifo)
-    run("summary", fifo, status=2, timeout=20)
+    run("summary", fifo, status=2, timeout=300)
 
     if "without libarchive" in run("--version").stdout:
         with gzip.open(f"{tmp}/x.steal.gz", "wb") as f:

@@ -206,7 +206,7 @@ def check_bomb(folder, events, head):
     size = os.path.getsize(path)
     def limit():
         resource.setrlimit(resource.RLIMIT_FSIZE, (70 * size, 70 * size))
-    p = run("index", path, "-o", f"{folder}/bomb.steal", status=None, preexec_fn=limit, timeout=60)
+    p = run("index", path, "-o", f"{folder}/bomb.steal", status=None, preexec_fn=limit, timeout=300)
     check(p.returncode == 0, f"{size} bytes, {len(zeros) * 40} of them for {40 * 15} MiB: {p.stderr.strip()}")
     found = {n["code"]: n["text"] for n in notes("info", f"{folder}/bomb.steal")}
     check("perfetto-damaged" in found and "64 times" in found["perfetto-damaged"], f"a note says so: {found}")

@@ -207,7 +207,7 @@ def check_monitor_flight(tmp):
     def await_gauge(value, ended=lambda: False):
         for _ in range(1200):
             try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=300) as answer:
                     if f"\nstealscope_flight {value}\n" in answer.read().decode():
                         return True
             except OSError:
@@ -228,7 +228,7 @@ def check_monitor_flight(tmp):
             check(False, "the gauge shows that it ended")
         check(await_gauge(1) and recorder()[0] not in killed, "it shows that it ended; another one starts")
         monitor.terminate()
-        errors = monitor.communicate(timeout=60)[1]
+        errors = monitor.communicate(timeout=300)[1]
         check(monitor.returncode == 0 and "signal 9" in errors, f"the end is logged: {errors}")
         for _ in range(100):  # its watchdog removes what the killed recorder left
             if os.listdir(instances) == [".made"]:

@@ -27,7 +27,7 @@ SHELL = '"$0" -c "$1" "$2" 0.6; read -r _ waited _ </proc/$$/schedstat; echo $wa
 
 
 def try_run(*args, **options):
-    return subprocess.run([PROGRAM, "run", *args], capture_output=True, text=True, timeout=120, check=False, **options)
+    return subprocess.run([PROGRAM, "run", *args], capture_output=True, text=True, timeout=300, check=False, **options)
 
 
 def wait_for_child(pid, comm):
@@ -58,12 +58,12 @@ def check_manners():
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     check(p.stdout.readline() == "ready\n", "the command runs")
     p.send_signal(signal.SIGTERM)
-    out, err = p.communicate(timeout=60)
+    out, err = p.communicate(timeout=300)
     check(out == "got\n" and p.returncode == 5, f"SIGTERM goes to the command: {p.returncode} {err}")
     p = subprocess.Popen([PROGRAM, "run", "--", "sleep", "60"], stderr=subprocess.PIPE, text=True, start_new_session=True)
     wait_for_child(p.pid, "sleep")  # a shell loses a signal that comes just before its command starts
     os.killpg(p.pid, signal.SIGINT)  # as a terminal does
-    err = p.communicate(timeout=60)[1]
+    err = p.communicate(timeout=300)[1]
     check(p.returncode == -2 and "disturbed" in err, f"Ctrl-C ends the command, then the report comes: {p.returncode} {err}")
 
 

@@ -174,7 +174,7 @@ def is_installed(tool):
 def check_tool(tool, *args, files):
     if not is_installed(tool):
         return
-    p = subprocess.run([tool, *args, *files], capture_output=True, text=True, timeout=120)
+    p = subprocess.run([tool, *args, *files], capture_output=True, text=True, timeout=300)
     check(p.returncode == 0, f"{tool} on {len(files)} files {p.stdout}{p.stderr}")
 
 
@@ -182,7 +182,7 @@ def check_man():
     """Down to remarks of style; but for those about pages of others, which depend on what is installed here."""
     if not is_installed("mandoc"):
         return
-    p = subprocess.run(["mandoc", "-Tlint", "-Wstyle", *sources("man/*.[1-9]")], capture_output=True, text=True, timeout=120)
+    p = subprocess.run(["mandoc", "-Tlint", "-Wstyle", *sources("man/*.[1-9]")], capture_output=True, text=True, timeout=300)
     remarks = [x for x in p.stdout.split("\n") if x and "referenced manual not found" not in x and "mandoc.db" not in x]
     check(remarks == [], f"mandoc has no remarks {remarks}")
 

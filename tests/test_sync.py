@@ -74,7 +74,7 @@ def truth(folder, name):
 
 def world(folder, *args, scenario="overcommit"):
     subprocess.run([os.path.join(BUILD, "stealscope-sim"), scenario, *args, "-o", folder], check=True,
-                   capture_output=True, timeout=120)
+                   capture_output=True, timeout=300)
     return folder
 
 

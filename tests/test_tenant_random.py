@@ -71,7 +71,7 @@ class World:
         self.loses = "--lost" in options
         self.at = os.path.join(directory, str(seed))
         subprocess.run([os.path.join(BUILD, "stealscope-sim"), "tenant", *options, "-o", self.at], check=True, capture_output=True,
-                       timeout=60)
+                       timeout=300)
         self.info = {r["key"]: r["value"] for r in rows_of(self.at + "/truth/info.csv")}
         self.reads_at_ticks = "records steal" in self.info
         self.history = self.at + ".steal"
@@ -241,7 +241,7 @@ def check_lock_holders(tmp, seed):
     exactly then."""
     at = os.path.join(tmp, f"chain{seed}")
     subprocess.run([os.path.join(BUILD, "stealscope-sim"), "chain", "--steal-clock", "switch", "--seed", str(seed), "-o", at],
-                   check=True, capture_output=True, timeout=60)
+                   check=True, capture_output=True, timeout=300)
     run("index", "--guest", f"Debian={at}/guest-Debian", "-o", at + ".steal")
     taken = collections.defaultdict(list)
     for r in rows_of(at + "/truth/steal.csv"):

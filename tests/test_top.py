@@ -62,7 +62,7 @@ def check_vm(tmp):
     saved = flight.stdout.readline().strip()
     stop(*hogs, vm.process)
     flight.send_signal(signal.SIGINT)
-    errors = flight.communicate(timeout=120)[1]
+    errors = flight.communicate(timeout=300)[1]
     check(saved.startswith(f"{tmp}/flight/") and os.path.exists(f"{saved}/session.yaml") and f"gap({name})>2ms:" in errors,
           f"gap({name}) saves {saved} {errors}")
 

@@ -27,7 +27,7 @@ def flights(folder, triggers, seconds, act=None):
         until(lambda: os.path.getsize(out.name) or p.poll() is not None, "it has saved a recording")
         time.sleep(seconds)
         p.terminate()
-        p.wait(timeout=120)
+        p.wait(timeout=300)
         took = time.monotonic() - begin
         out.seek(0)
         err.seek(0)

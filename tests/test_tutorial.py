@@ -23,7 +23,7 @@ def run_block(block, directory):
     for command in re.findall(r"^\$ (.*)$", block, re.M):
         words = shlex.split(command)
         p = subprocess.run([os.path.join(BUILD, words[0]), *words[1:]], cwd=directory, capture_output=True, text=True,
-                           timeout=120)
+                           timeout=300)
         out += "$ " + command + "\n" + p.stdout + p.stderr
     return to_mdoc(out)
 

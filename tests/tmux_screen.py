@@ -17,7 +17,7 @@ class Screen:
                   f"{env} {command}; echo ended $?; exec cat")
 
     def tmux(self, *args):
-        return subprocess.run(["tmux", "-u", "-S", self.socket, *args], capture_output=True, text=True, timeout=30).stdout
+        return subprocess.run(["tmux", "-u", "-S", self.socket, *args], capture_output=True, text=True, timeout=300).stdout
 
     def keys(self, *keys):
         self.tmux("send-keys", *keys)
@@ -25,7 +25,7 @@ class Screen:
     def text(self):
         return self.tmux("capture-pane", "-p")
 
-    def wait(self, pattern, seconds=20):
+    def wait(self, pattern, seconds=120):
         """Returns the screen when it matches; None if it does not in this time."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
