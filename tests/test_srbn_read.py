@@ -451,8 +451,9 @@ def check_threads_of_user(path):
     check(as_nobody(twice) == 0, "a user takes at most 256 places for threads")
 
 
-def check_storm(path):
-    """A user who asks for threads that do not exist, in a PID namespace of its own and with new connections, delays nobody."""
+def check_storm(path, other):
+    """A user who asks for threads that do not exist, in a PID namespace of its own and with new connections, delays nobody: the
+    monitor keeps up with another one, which the user does not ask. On a busy machine the kernel makes both wait."""
     code = """
 import array, os, socket, struct, sys, threading, time
 for _ in range(3000):
@@ -486,8 +487,8 @@ while time.monotonic() < end:
         print("     not run: the user nobody cannot run Python in a PID namespace here")
         return
 
-    def periods():
-        with urllib.request.urlopen(f"http://127.0.0.1:{monitor.port}/metrics", timeout=300) as answer:
+    def periods(of):
+        with urllib.request.urlopen(f"http://127.0.0.1:{of.port}/metrics", timeout=300) as answer:
             return int(re.search(r"\nstealscope_periods_total (\d+)", answer.read().decode())[1])
 
     def cpu_time(pid):
@@ -503,22 +504,22 @@ while time.monotonic() < end:
     attack = start(*as_nobody_in_namespace(python, "-c", code, path, "60"), cwd="/")
     attack.stdout.readline()
     time.sleep(1)
-    begin, first, used, slept = time.monotonic(), periods(), cpu_time(monitor.pid), sleeps(monitor.pid)
-    late = waited(monitor.pid)
+    begin, first, used, slept = time.monotonic(), [periods(other), periods(monitor)], cpu_time(monitor.pid), sleeps(monitor.pid)
     worst = 0
     for _ in range(8):
+        periods(other)
         asked = time.monotonic() - waited(monitor.pid)
-        last = periods()
+        periods(monitor)
         worst = max(worst, time.monotonic() - waited(monitor.pid) - asked)  # without what all others have taken
         time.sleep(0.5)
-    took = time.monotonic() - begin
-    cpu, slept, late = cpu_time(monitor.pid) - used, sleeps(monitor.pid) - slept, waited(monitor.pid) - late
+    took, (theirs, ours) = time.monotonic() - begin, (periods(m) - n for m, n in zip((other, monitor), first))
+    cpu, slept = cpu_time(monitor.pid) - used, sleeps(monitor.pid) - slept
     attack.kill()
     monitor.terminate()
     monitor.wait(60)
-    print(f"     scrapes take at most {worst:.3f} s, {last - first} periods of 0.5 s in {took:.1f} s, CPU time {cpu:.2f} s, "
-          f"{late:.2f} s without a CPU, {slept} wake-ups")
-    check(worst < 5 and last - first >= (took - late) / 2, "the monitor goes on meanwhile")
+    print(f"     scrapes take at most {worst:.3f} s, {ours} periods of 0.5 s in {took:.1f} s, {theirs} of the other monitor, "
+          f"CPU time {cpu:.2f} s, {slept} wake-ups")
+    check(worst < 5 and ours >= min(theirs / 2, took / 2), "the monitor goes on meanwhile")
     check(slept < 200 * took, "messages wake the monitor at most each 10 ms")
 
 
@@ -593,7 +594,7 @@ def main():
             check_user(path)
             check_set_user_id(tmp, path)
             check_threads_of_user(path)
-            check_storm(os.path.join(tmp, "storm"))
+            check_storm(os.path.join(tmp, "storm"), monitor)
             check_limits(path)
             check_end(path, monitor)
             check_guest(path)
