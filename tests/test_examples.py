@@ -3,14 +3,13 @@ when the provider is slow, and only then."""
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
 
-from e2e import BUILD, SOURCE, check, is_emulated, is_sanitized, scratch, skip
+from e2e import BUILD, SOURCE, check, free_port, is_emulated, is_sanitized, scratch, skip
 
 FOLDER = os.path.join(SOURCE, "share", "examples")
 SO = "libstealscope-mark.so.1"
@@ -50,9 +49,7 @@ def statuses(port, n):
 
 
 def check_server(program, cpu, limit):
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port = s.getsockname()[1]
+    port = free_port()
     server = subprocess.Popen([program, str(port), str(limit)], env=ENVIRONMENT, stderr=subprocess.PIPE, text=True,
                               preexec_fn=lambda: os.sched_setaffinity(0, {cpu}))
     try:

@@ -6,14 +6,13 @@ import random
 import re
 import shutil
 import signal
-import socket
 import struct
 import subprocess
 import time
 
 import relay
 import schema
-from e2e import DATA, PROGRAM, check, document, finish, run, same, scratch, simulate, start, table, traces, until
+from e2e import DATA, PROGRAM, check, document, finish, free_port, run, same, scratch, simulate, start, table, traces, until
 from relay import Recording, Relay, edited
 
 HOST = os.path.join(DATA, "fibonacci", "host")
@@ -271,8 +270,7 @@ def fails(case, message, status, *args):
 
 
 def check_refusals(tmp):
-    with socket.create_server(("127.0.0.1", 0)) as s:
-        unused = f"net://127.0.0.1:{s.getsockname()[1]}"
+    unused = f"net://127.0.0.1:{free_port()}"
     fails("no listener", "connection refused (start lttng-relayd there", 2, unused + "/host/a/b")
     fails("no listener, all sessions", f"stealscope: {unused}: connection refused", 2, unused)
     fails("no such host", "net://a..b/host/h/s: unknown host", 2, "net://a..b/host/h/s")

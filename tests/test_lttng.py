@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 
-from e2e import BUILD, check, finish, is_root, run, same, scratch, simulate, start, table, traces, until
+from e2e import BUILD, check, finish, free_port, is_root, run, same, scratch, simulate, start, table, traces, until
 from relay import Recording, Relay, edited
 
 SERVICE = ("tests/mark_server", "tests/mark_client", "libstealscope-mark.so.1")
@@ -25,11 +25,7 @@ class Lttng:
         if user:
             os.chown(home, 65534, 65534)
             os.chmod(os.path.dirname(home), 0o755)
-        ports = []
-        for s in [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]:
-            ports.append(s.getsockname()[1])
-            s.close()
-        self.control, self.data, self.live = ports
+        self.control, self.data, self.live = free_port(), free_port(), free_port()
 
     def __enter__(self):
         self.begin("lttng-relayd", "-o", os.path.join(self.home, "relay"), "-C", f"tcp://127.0.0.1:{self.control}",
