@@ -12,7 +12,6 @@ src_libexport_a_SOURCES = \
 	src/export/fill_catalog.c src/export/fill_cores.c \
 	src/export/otlp.c src/export/otlp.h \
 	src/export/perfetto_packets.c src/export/perfetto_packets.h \
-	src/export/run_files.c src/export/run_files.h \
 	src/export/sink.h \
 	src/export/sink_csv.c \
 	src/export/sink_folded.c \
