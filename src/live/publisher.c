@@ -39,7 +39,6 @@
 #define LOOKUP_FAILURES 64
 #define LOOKUP_THREADS 4096   /* threads of a process among which a TID is searched */
 #define MESSAGES 32           /* messages of a process that are handled at a time */
-#define ACCEPTS 8             /* connections that are accepted at a time */
 #define USERS 64              /* users whose work is remembered */
 #define USER_READS 32768      /* files of /proc that may be read for a user at once, */
 #define USER_RATE 2048        /* and for each second, about 2 % of a CPU */
@@ -47,7 +46,8 @@
 #define ALL_RATE 8192
 #define FAILURE_READS 256     /* a TID that does not exist counts as so many */
 #define PAGE_READS 256        /* so does a connection: its page costs grace periods of the kernel */
-#define RUN_READS 1024        /* publisher_run() returns after so many; the rest of the messages waits */
+#define RUN_NS (10 * NS_PER_MS)  /* publisher_run() begins nothing more after this time: the rest waits. On a busy machine a
+                               * grace period takes a second */
 #define BEAT_NS (10 * NS_PER_MS)  /* least time between two visits; a reader gives up after a second without one */
 #define CHECK_NS NS_PER_S     /* between two checks of the user ID of a process */
 
@@ -81,8 +81,9 @@ struct publisher {
 	u64 sessions;
 	unsigned threads;
 	int64_t checked, rests;   /* time of the last check; end of the rest after a visit, ns */
+	int64_t run_end;          /* when this visit begins nothing more, ns */
+	unsigned visits;
 	struct allowance all, user[USERS];
-	int64_t reads;            /* in this call of publisher_run() */
 	struct publisher_client client[LIVE_CLIENTS];
 };
 
@@ -192,7 +193,6 @@ static bool may_read(struct publisher *p, u32 uid, int64_t reads)
 	struct allowance *own = allowance_of(p, uid, now);
 	allowance_grow(&p->all, ALL_READS, ALL_RATE, now);
 	own->left -= reads;
-	p->reads += reads;
 	p->all.left -= reads;
 	return own->left > 0 && p->all.left > 0;
 }
@@ -236,7 +236,6 @@ static void remove_client(struct publisher *p, struct publisher_client *c)
 		for (u32 i = 1; i < PUBLISHED_ENTRIES; i++)
 			remove_thread(p, c, i);
 		bpf_source_page_close(p->bpf, (u32)(c - p->client));
-		p->reads += PAGE_READS;
 	}
 	if (c->process >= 0)
 		close(c->process);
@@ -348,7 +347,7 @@ static void add_thread(struct publisher *p, struct publisher_client *c, u32 inne
 
 static void serve_client(struct publisher *p, struct publisher_client *c)
 {
-	for (int i = 0; i < MESSAGES && p->reads < RUN_READS && may_read(p, c->owner.uid, 1); i++) {
+	for (int i = 0; i < MESSAGES && now_ns() < p->run_end && may_read(p, c->owner.uid, 1); i++) {
 		uint32_t tid;
 		const ssize_t n = recv(c->fd, &tid, sizeof tid, MSG_DONTWAIT);
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -462,13 +461,15 @@ void publisher_run(struct publisher *p)
 	const int64_t now = now_ns();
 	if (!p || now < p->rests)
 		return;
-	p->reads = 0;
+	p->run_end = now + RUN_NS;
+	p->visits++;
 	const int n = epoll_wait(p->events, event, LIVE_CLIENTS + 1, 0);
-	for (int i = 0; i < n && p->reads < RUN_READS; i++) {
-		if (event[i].data.u32 < LIVE_CLIENTS && p->client[event[i].data.u32].fd >= 0)
-			serve_client(p, &p->client[event[i].data.u32]);
-		for (int k = 0; event[i].data.u32 == LIVE_CLIENTS && k < ACCEPTS && accept_client(p); k++)
-			;
+	for (int i = 0; i < n && now_ns() < p->run_end; i++) {  /* each visit begins with another one */
+		const u32 who = event[(p->visits + (unsigned)i) % (unsigned)n].data.u32;
+		if (who < LIVE_CLIENTS && p->client[who].fd >= 0)
+			serve_client(p, &p->client[who]);
+		while (who == LIVE_CLIENTS && now_ns() < p->run_end && accept_client(p))
+			continue;
 	}
 	const bool check = now - p->checked >= CHECK_NS;
 	for (int i = 0; i < LIVE_CLIENTS; i++) {
