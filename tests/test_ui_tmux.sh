@@ -188,7 +188,8 @@ t send-keys -t v Q
 
 # The progress of index stays within its line on a narrow terminal.
 shell 40 20
-run "clear; $builddir/stealscope index $dir/traces -o $dir/narrow.steal"
+run "clear; $builddir/stealscope index $dir/traces -o $dir/narrow.steal; echo it has ended | tr a-z A-Z"
+wait_for 'IT HAS ENDED' 'the end of index'
 wait_for 'narrow.steal' 'the name of the history'
 screen | grep -qE 'reading|%' && fail 'progress is left on the screen'
 shell 120 30
