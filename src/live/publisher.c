@@ -48,6 +48,7 @@
 #define PAGE_READS 256        /* so does a connection: its page costs grace periods of the kernel */
 #define RUN_NS (10 * NS_PER_MS)  /* publisher_run() begins nothing more after this time: the rest waits. On a busy machine a
                                * grace period takes a second */
+#define REST 2                /* sockets are not visited for that many times the duration of a visit */
 #define BEAT_NS (10 * NS_PER_MS)  /* least time between two visits; a reader gives up after a second without one */
 #define CHECK_NS NS_PER_S     /* between two checks of the user ID of a process */
 
@@ -81,7 +82,7 @@ struct publisher {
 	u64 sessions;
 	unsigned threads;
 	int64_t checked, rests;   /* time of the last check; end of the rest after a visit, ns */
-	int64_t run_end;          /* when this visit begins nothing more, ns */
+	int64_t run_end, serve_at;  /* when this visit begins nothing more; when sockets are visited again, ns */
 	unsigned visits;
 	struct allowance all, user[USERS];
 	struct publisher_client client[LIVE_CLIENTS];
@@ -463,7 +464,8 @@ void publisher_run(struct publisher *p)
 		return;
 	p->run_end = now + RUN_NS;
 	p->visits++;
-	const int n = epoll_wait(p->events, event, LIVE_CLIENTS + 1, 0);
+	const bool serves = now >= p->serve_at;
+	const int n = serves ? epoll_wait(p->events, event, LIVE_CLIENTS + 1, 0) : 0;
 	for (int i = 0; i < n && now_ns() < p->run_end; i++) {  /* each visit begins with another one */
 		const u32 who = event[(p->visits + (unsigned)i) % (unsigned)n].data.u32;
 		if (who < LIVE_CLIENTS && p->client[who].fd >= 0)
@@ -471,6 +473,8 @@ void publisher_run(struct publisher *p)
 		while (who == LIVE_CLIENTS && now_ns() < p->run_end && accept_client(p))
 			continue;
 	}
+	if (n > 0)
+		p->serve_at = now_ns() + REST * (now_ns() - now);
 	const bool check = now - p->checked >= CHECK_NS;
 	for (int i = 0; i < LIVE_CLIENTS; i++) {
 		struct publisher_client *c = &p->client[i];
@@ -485,5 +489,5 @@ void publisher_run(struct publisher *p)
 	}
 	if (check)
 		p->checked = now;
-	p->rests = n ? now_ns() + BEAT_NS : 0;
+	p->rests = n || !serves ? now_ns() + BEAT_NS : 0;
 }
