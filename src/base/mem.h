@@ -6,6 +6,7 @@
 #ifndef STEALSCOPE_BASE_MEM_H
 #define STEALSCOPE_BASE_MEM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Returns p, the result of a library that allocates; NULL: ends the program with a message and STATUS_SYSTEM. */
@@ -20,6 +21,7 @@ char *mem_printf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void *array_grow(void *array, size_t *cap, size_t len, size_t size);
 
 /* ARRAY_PUSH(a, len, cap) appends an uninitialized element to a and returns a pointer to it; len grows by one. */
-#define ARRAY_PUSH(a, len, cap) ((a) = array_grow((a), &(cap), (len), sizeof *(a)), &(a)[(len)++])
+#define ARRAY_PUSH(a, len, cap) \
+	((void)((len) < (cap) || ((a) = array_grow((a), &(cap), (len), sizeof *(a)), true)), &(a)[(len)++])
 
 #endif
