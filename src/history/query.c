@@ -143,55 +143,6 @@ int history_range(struct history_cursor *c, const struct history *h, uint32_t at
 	return 0;
 }
 
-static int step_cursor(struct history_cursor *c, const struct attr *a, struct interval *iv, struct error *err)
-{
-	struct chunk chunk;
-	uint32_t k = (uint32_t)c->state[CURSOR_CHUNK];
-	unsigned i = (unsigned)c->state[CURSOR_INDEX];
-	if (attr_chunk(a, k, &chunk, err))
-		return -1;
-	iv->start = (int64_t)c->state[CURSOR_START];
-	iv->end = chunk.end;
-	if (i + 1 < chunk.n) {
-		uint64_t less = column_one(&chunk.duration, i);
-		if (less >= (uint64_t)chunk.end - (uint64_t)iv->start)
-			return attr_fail_damaged(a, k, "the intervals of a chunk are longer than the chunk", err);
-		iv->end = (int64_t)((uint64_t)iv->start + less);
-	}
-	if (!chunk_value(&chunk, i, &iv->value))
-		return attr_fail_damaged(a, k, "a value is out of range", err);
-	bool more = i + 1 < chunk.n;
-	c->state[CURSOR_CHUNK] = more ? k : k + 1;
-	c->state[CURSOR_INDEX] = more ? i + 1 : 0;
-	c->state[CURSOR_START] = (uint64_t)iv->end + 1;
-	c->state[CURSOR_DONE] = !more && k + 1 == a->chunks;
-	return 1;
-}
-
-int history_range_next(struct history_cursor *c, struct interval *iv, struct error *err)
-{
-	struct attr a;
-	if (c->state[CURSOR_DONE])
-		return 0;
-	if (attr_open(&a, c->h, c->attr, err))
-		return -1;
-	int result = 1;
-	if (c->state[CURSOR_CHUNK] == UINT32_MAX) {
-		interval_before_first(&a, iv);
-		c->state[CURSOR_CHUNK] = 0;
-		c->state[CURSOR_INDEX] = 0;
-		c->state[CURSOR_START] = (uint64_t)iv->end + 1;
-		c->state[CURSOR_DONE] = !a.chunks;
-	} else {
-		result = step_cursor(c, &a, iv, err);
-	}
-	if (result < 0 || iv->end >= c->t1)
-		c->state[CURSOR_DONE] = 1;
-	if (result > 0)
-		file_report_read(c->h, c->attr, iv->start, iv->end);
-	return result;
-}
-
 /* Reads the numbers [from, to) of a column into x[]. */
 static void column_read(const struct packed_column *c, uint64_t *x, unsigned from, unsigned to)
 {
@@ -223,6 +174,8 @@ static bool read_values(const struct chunk *c, unsigned from, unsigned to, struc
 	uint64_t code[CHUNK_MAX];
 	const unsigned n = to - from;
 	bool ok = true;
+	if (n == 1)
+		return chunk_value(c, from, &iv->value);
 	column_read(&c->code, code, from, to);
 	if (c->dict)
 		return look_up_values(c, code, n, iv);
@@ -254,24 +207,30 @@ static int decode_intervals(const struct attr *a, uint32_t k, const struct chunk
 	return (int)(end - i);
 }
 
+int history_range_next(struct history_cursor *c, struct interval *iv, struct error *err)
+{
+	return history_range_read(c, iv, 1, err);
+}
+
 int history_range_read(struct history_cursor *c, struct interval *iv, unsigned max, struct error *err)
 {
 	struct attr a;
 	struct chunk chunk;
 	if (c->state[CURSOR_DONE] || max == 0)
 		return 0;
-	if (c->state[CURSOR_CHUNK] == UINT32_MAX)
-		return history_range_next(c, iv, err);
-	uint32_t k = (uint32_t)c->state[CURSOR_CHUNK];
-	unsigned i = (unsigned)c->state[CURSOR_INDEX];
-	int n = -1;
-	if (attr_open(&a, c->h, c->attr, err) == 0 && attr_chunk(&a, k, &chunk, err) == 0)
+	const uint32_t k = (uint32_t)c->state[CURSOR_CHUNK];
+	const bool before_first = k == UINT32_MAX;
+	const unsigned i = (unsigned)c->state[CURSOR_INDEX];
+	int n = attr_open(&a, c->h, c->attr, err) || (!before_first && attr_chunk(&a, k, &chunk, err)) ? -1 : 1;
+	if (n > 0 && before_first)
+		interval_before_first(&a, iv);
+	else if (n > 0)
 		n = decode_intervals(&a, k, &chunk, i, (int64_t)c->state[CURSOR_START], iv, max, err);
 	if (n < 0) {
 		c->state[CURSOR_DONE] = 1;
 		return -1;
 	}
-	bool more = i + (unsigned)n < chunk.n;
+	const bool more = !before_first && i + (unsigned)n < chunk.n;
 	c->state[CURSOR_CHUNK] = more ? k : k + 1;
 	c->state[CURSOR_INDEX] = more ? i + (unsigned)n : 0;
 	c->state[CURSOR_START] = (uint64_t)iv[n - 1].end + 1;
