@@ -180,26 +180,6 @@ void gap_sum_finish(struct gap_sum *s, int64_t start, int64_t end)
 	s->head = s->tail = s->first.ns = s->last.ns = 0;
 }
 
-static int compare_culprits(const void *a, const void *b)
-{
-	const struct culprit_ns *x = a, *y = b;
-	return (x->culprit > y->culprit) - (x->culprit < y->culprit);
-}
-
-/* Sorts the culprits after their numbers were changed, and adds equal ones. */
-void gap_sum_sort_culprits(struct gap_sum *s)
-{
-	uint32_t n = 0;
-	if (s->culprits)
-		qsort(s->culprit, s->culprits, sizeof *s->culprit, compare_culprits);
-	for (uint32_t i = 0; i < s->culprits; i++)
-		if (n && s->culprit[n - 1].culprit == s->culprit[i].culprit)
-			culprit_join(&s->culprit[n - 1], &s->culprit[i]);
-		else
-			s->culprit[n++] = s->culprit[i];
-	s->culprits = n;
-}
-
 void gap_sum_release(struct gap_sum *s)
 {
 	free(s->culprit);
@@ -215,6 +195,36 @@ void gap_block_release(struct gap_block *b)
 		gap_sum_release(&b->row[i].sum);
 	free(b->row);
 	*b = (struct gap_block){ 0 };
+}
+
+/* Lists the sums of all rows by culprit, and moves them to their rows in this order. */
+void gap_block_sort_culprits(struct gap_block *b, size_t n)
+{
+	size_t *end = mem_new(n + 1, sizeof *end), sums = 0;  /* by culprit: end of its sums in the list */
+	for (size_t i = 0; i < b->rows; i++)
+		for (uint32_t k = 0; k < b->row[i].sum.culprits; k++)
+			end[b->row[i].sum.culprit[k].culprit + 1]++;
+	for (size_t i = 0; i < n; i++)
+		sums = end[i + 1] += end[i];
+	struct { size_t row; struct culprit_ns sum; } *list = mem_new(sums, sizeof *list);
+	for (size_t i = 0; i < b->rows; i++) {
+		struct gap_sum *s = &b->row[i].sum;
+		for (uint32_t k = 0; k < s->culprits; k++) {
+			const size_t at = end[s->culprit[k].culprit]++;
+			list[at].row = i;
+			list[at].sum = s->culprit[k];
+		}
+		s->culprits = 0;
+	}
+	for (size_t i = 0; i < sums; i++) {
+		struct gap_sum *s = &b->row[list[i].row].sum;
+		if (s->culprits && s->culprit[s->culprits - 1].culprit == list[i].sum.culprit)
+			culprit_join(&s->culprit[s->culprits - 1], &list[i].sum);
+		else
+			s->culprit[s->culprits++] = list[i].sum;
+	}
+	free(list);
+	free(end);
 }
 
 void gap_block_append(struct gap_block *a, struct gap_block *b)

@@ -51,7 +51,8 @@ static inline void culprit_add_later(struct culprit_ns *to, uint32_t n, int64_t 
 		to->longest_start = start;
 	}
 }
-void gap_sum_sort_culprits(struct gap_sum *s);
+/* Sorts the culprits of all rows after their numbers, all below n, were changed, and joins equal ones. */
+void gap_block_sort_culprits(struct gap_block *b, size_t n);
 void gap_sum_release(struct gap_sum *s);
 void gap_block_release(struct gap_block *b);
 

@@ -133,8 +133,8 @@ void culprits_renumber(const struct sweep *sweep, struct gap_block *block, struc
 		}
 		s->first.culprit = s->first.ns ? number[s->first.culprit] - 1 : 0;
 		s->last.culprit = s->last.ns ? number[s->last.culprit] - 1 : 0;
-		gap_sum_sort_culprits(s);
 	}
+	gap_block_sort_culprits(block, actors->len);
 	free(number);
 }
 
