@@ -17,6 +17,7 @@
 #include <string.h>
 
 #define DEPTH_MAX 8  /* maximum number of nested machines */
+#define ALWAYS_INLINE inline __attribute__((always_inline))  /* short steps, which an index takes for most intervals */
 
 static int resolution_set(struct resolution *out, enum flow_kind kind)
 {
@@ -34,24 +35,12 @@ static inline bool same_thread(const struct catalog *t, const struct thread_ref 
 	return a && b && a->tid == b->tid && cpu_machine(t, (uint32_t)a->machine) == cpu_machine(t, (uint32_t)b->machine);
 }
 
-/* Finds the machine to which thread w belongs at t: its container, or its own machine if it is in none. */
-static int machine_at(struct resolver *r, const struct thread_ref *w, int64_t t, int32_t *system)
-{
-	int64_t status = HISTORY_NULL;
-	for (struct thread_ref *c = w->in_container; c && status == HISTORY_NULL; c = c->in_container) {
-		if (track_at(r, &thread_tracks(r, c)[TRACK_STATUS], t, &status) < 0)
-			return -1;
-		*system = status == HISTORY_NULL ? w->machine : c->machine;
-	}
-	return 0;
-}
-
 /* Sets actor->machine and actor->name for thread w at t. */
 static inline int actor_set_thread(struct resolver *r, struct thread_ref *w, int64_t t, struct actor *out)
 {
 	out->machine = w->machine;
 	if (w->in_container && cpu_machine(r->catalog, (uint32_t)w->machine) == w->machine &&
-	    machine_at(r, w, t, &out->machine) < 0)
+	    resolver_machine(r, w, t, &out->machine) < 0)
 		return -1;
 	return resolver_thread_name(r, w, t, &out->name);
 }
@@ -253,22 +242,9 @@ static int off_cpu_at(struct resolver *r, uint32_t v, int state, int64_t t, stru
 
 static int thread_at(struct resolver *r, struct thread_ref *w, int64_t t, struct resolution *out, int depth);
 
-/* Checks vCPU v, which executes guest code according to its own status. Returns 1 and fills *out if it does not execute:
- * a handler has the CPU of the outer machine, or the outer machine is itself off the CPU. Otherwise returns 0 and sets
- * *pcpu. */
-static int lower_level_at(struct resolver *r, uint32_t v, int64_t t, struct resolution *out, int16_t *pcpu, int depth)
+/* The same as lower_level_at() for a vCPU of a machine on CPU `below` of a VM. */
+static int lower_guest_at(struct resolver *r, uint32_t v, int64_t t, struct resolution *out, int16_t *pcpu, int depth)
 {
-	int below;
-	*pcpu = -1;
-	if (resolver_lower_cpu(r, v, t, &below) < 0)
-		return -1;
-	if (below < 0)
-		return 0;
-	const struct catalog_cpu *cpu = &r->catalog->cpu[below];
-	if (is_host(r->catalog, cpu->machine)) {
-		*pcpu = (int16_t)cpu->number;
-		return handler_at(r, (uint32_t)below, t, out);
-	}
 	struct thread_ref *h;
 	if (resolver_vcpu_thread(r, v, t, &h) < 0)
 		return -1;
@@ -280,8 +256,27 @@ static int lower_level_at(struct resolver *r, uint32_t v, int64_t t, struct reso
 	return out->actor.kind != FLOW_RUNNING;
 }
 
+/* Checks vCPU v, which executes guest code according to its own status. Returns 1 and fills *out if it does not execute:
+ * a handler has the CPU of the outer machine, or the outer machine is itself off the CPU. Otherwise returns 0 and sets
+ * *pcpu. */
+static ALWAYS_INLINE int lower_level_at(struct resolver *r, uint32_t v, int64_t t, struct resolution *out, int16_t *pcpu,
+                                        int depth)
+{
+	int below;
+	*pcpu = -1;
+	if (resolver_lower_cpu(r, v, t, &below) < 0)
+		return -1;
+	if (below < 0)
+		return 0;
+	const struct catalog_cpu *cpu = &r->catalog->cpu[below];
+	if (!is_host(r->catalog, cpu->machine))
+		return lower_guest_at(r, v, t, out, pcpu, depth);
+	*pcpu = (int16_t)cpu->number;
+	return handler_at(r, (uint32_t)below, t, out);
+}
+
 /* Fills *out: the hypervisor works on vCPU v (VMM state) on behalf of thread `tid` of the guest. */
-static int vmm_at(struct resolver *r, uint32_t v, int64_t tid, int64_t t, struct resolution *out, int depth)
+static ALWAYS_INLINE int vmm_at(struct resolver *r, uint32_t v, int64_t tid, int64_t t, struct resolution *out, int depth)
 {
 	int16_t pcpu;
 	int is_off_cpu = lower_level_at(r, v, t, out, &pcpu, depth);
@@ -301,8 +296,8 @@ static int vmm_at(struct resolver *r, uint32_t v, int64_t tid, int64_t t, struct
 }
 
 /* Finds the actor that has vCPU v, which executes guest code, at t: a handler or the current thread of the guest. */
-static int guest_at(struct resolver *r, uint32_t v, int64_t t, const struct thread_ref *waiting, struct resolution *out,
-                    int depth)
+static ALWAYS_INLINE int guest_at(struct resolver *r, uint32_t v, int64_t t, const struct thread_ref *waiting,
+                                  struct resolution *out, int depth)
 {
 	int16_t pcpu;
 	int64_t tid;
@@ -388,8 +383,8 @@ static int cpu_at(struct resolver *r, uint32_t c, int64_t t, const struct thread
 }
 
 /* Resolves a thread that is current on vCPU v, which does not execute. */
-static int virt_preempted_at(struct resolver *r, const struct thread_ref *w, uint32_t v, int64_t t, struct resolution *out,
-                             int depth)
+static ALWAYS_INLINE int virt_preempted_at(struct resolver *r, const struct thread_ref *w, uint32_t v, int64_t t,
+                                           struct resolution *out, int depth)
 {
 	int64_t status;
 	if (track_at(r, &resolver_cpu(r, v)->status, t, &status) < 0)
@@ -494,7 +489,7 @@ static int idle_vcpu_at(struct resolver *r, uint32_t v, int64_t t, struct resolu
 }
 
 /* Resolves a vCPU: its guest's current thread runs on it; if the guest is idle, the vCPU waits for its next waker. */
-static int vcpu_at(struct resolver *r, uint32_t v, int64_t t, struct resolution *out)
+static ALWAYS_INLINE int vcpu_at(struct resolver *r, uint32_t v, int64_t t, struct resolution *out)
 {
 	int64_t status;
 	if (track_at(r, &resolver_cpu(r, v)->status, t, &status) < 0)
@@ -512,7 +507,7 @@ static int vcpu_at(struct resolver *r, uint32_t v, int64_t t, struct resolution 
 }
 
 /* A thread that is current on a second vCPU at the same time is a contradiction: unknown. */
-static int thread_target_at(struct resolver *r, uint32_t thread, int64_t t, struct resolution *out)
+static ALWAYS_INLINE int thread_target_at(struct resolver *r, uint32_t thread, int64_t t, struct resolution *out)
 {
 	const struct catalog_thread *th = &r->catalog->thread[thread];
 	if (thread_at(r, resolver_thread(r, th->machine, th->tid), t, out, 0) < 0)

@@ -162,6 +162,9 @@ static inline int resolver_thread_name(struct resolver *r, struct thread_ref *w,
 	return 0;
 }
 
+/* Sets *machine to that to which thread w belongs at t: its container, or its own machine if it is in none. */
+int resolver_machine(struct resolver *r, const struct thread_ref *w, int64_t t, int32_t *machine);
+
 /* Decodes a value of the attribute "Woken By". Returns false if it does not name a known thread. */
 bool resolver_waker(struct resolver *r, int64_t value, int32_t *machine, int32_t *tid);
 
@@ -176,11 +179,20 @@ static inline int resolver_vcpu(struct resolver *r, const struct thread_ref *w, 
 	return w->thread < 0 || r->catalog->thread[w->thread].role < 0 ? 0 : resolver_find_vcpu(r, w, t, vcpu);
 }
 
-/* Finds the CPU of the outer machine on which vCPU v runs or is queued; -1: none. */
-int resolver_lower_cpu(struct resolver *r, uint32_t v, int64_t t, int *cpu);
-
 /* Returns the index in catalog->cpu of CPU `number` of a machine; -1: none. */
 int resolver_cpu_index(const struct resolver *r, int32_t machine, int64_t number);
+
+/* Finds the CPU of the outer machine on which vCPU v runs or is queued; -1: none. */
+int resolver_find_lower_cpu(struct resolver *r, uint32_t v, int64_t t, int64_t number, int *cpu);
+static inline int resolver_lower_cpu(struct resolver *r, uint32_t v, int64_t t, int *cpu)
+{
+	struct cpu_tracks *c = resolver_cpu(r, v);
+	int64_t number;
+	if (track_at(r, &c->pcpu, t, &number) < 0)
+		return -1;
+	*cpu = c->lower_cpu;
+	return number != c->lower_number || number == HISTORY_NULL ? resolver_find_lower_cpu(r, v, t, number, cpu) : 0;
+}
 
 static inline bool is_host(const struct catalog *t, uint32_t machine)
 {

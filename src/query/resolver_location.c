@@ -34,6 +34,17 @@ int resolver_vcpu_thread(struct resolver *r, uint32_t v, int64_t t, struct threa
 	return 0;
 }
 
+int resolver_machine(struct resolver *r, const struct thread_ref *w, int64_t t, int32_t *machine)
+{
+	int64_t status = HISTORY_NULL;
+	for (struct thread_ref *c = w->in_container; c && status == HISTORY_NULL; c = c->in_container) {
+		if (track_at(r, &thread_tracks(r, c)[TRACK_STATUS], t, &status) < 0)
+			return -1;
+		*machine = status == HISTORY_NULL ? w->machine : c->machine;
+	}
+	return 0;
+}
+
 int resolver_find_vcpu(struct resolver *r, const struct thread_ref *w, int64_t t, int *vcpu)
 {
 	*vcpu = -1;
@@ -50,13 +61,11 @@ int resolver_find_vcpu(struct resolver *r, const struct thread_ref *w, int64_t t
 	return 0;
 }
 
-int resolver_lower_cpu(struct resolver *r, uint32_t v, int64_t t, int *cpu)
+/* number: the CPU's, as recorded. */
+int resolver_find_lower_cpu(struct resolver *r, uint32_t v, int64_t t, int64_t number, int *cpu)
 {
 	const struct catalog_cpu *vcpu = &r->catalog->cpu[v];
-	int64_t number = HISTORY_NULL;
-	int32_t machine = r->catalog->machine[vcpu->machine].parent;
-	if (track_at(r, &resolver_cpu(r, v)->pcpu, t, &number) < 0)
-		return -1;
+	const int32_t machine = r->catalog->machine[vcpu->machine].parent;
 	if (vcpu->pcpu == HISTORY_NONE && vcpu->host >= 0) {
 		struct thread_ref *h;
 		if (resolver_vcpu_thread(r, v, t, &h) < 0 || track_at(r, &thread_tracks(r, h)[TRACK_CPU], t, &number) < 0)
