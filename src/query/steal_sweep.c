@@ -18,15 +18,12 @@ struct sweep_row {
 	size_t buckets, bucket_cap;
 };
 
-uint32_t sweep_put_culprit(struct sweep *s, const struct actor *actor)
+uint32_t sweep_find_culprit(struct sweep *s, const struct actor *actor)
 {
-	uint32_t *latest = &s->latest[actor->kind];
-	if (*latest < s->culprits.len && actor_same(&s->culprits.actor[*latest], actor))
-		return *latest;
-	*latest = actors_put(&s->culprits, actor);
+	const uint32_t culprit = s->latest[actor->kind] = actors_put(&s->culprits, actor);
 	while (s->sum_of_len < s->culprits.len)
 		*ARRAY_PUSH(s->sum_of, s->sum_of_len, s->sum_of_cap) = 0;
-	return *latest;
+	return culprit;
 }
 
 static uint32_t sweep_unknown(struct sweep *s)
@@ -79,7 +76,7 @@ static inline void row_end_interval(struct sweep *s, struct row_sums *of)
 	of->start = of->end + 1;
 }
 
-void sweep_add(struct sweep *s, uint32_t culprit, int64_t start, int64_t end)
+static inline void row_add(struct sweep *s, uint32_t culprit, int64_t start, int64_t end)
 {
 	struct row_sums *of = &s->sums_of[s->current_index];
 	struct culprit_ns *sum = row_sum(s, culprit);
@@ -90,6 +87,11 @@ void sweep_add(struct sweep *s, uint32_t culprit, int64_t start, int64_t end)
 		of->start = start;
 	}
 	of->end = end;
+}
+
+void sweep_add(struct sweep *s, uint32_t culprit, int64_t start, int64_t end)
+{
+	row_add(s, culprit, start, end);
 }
 
 void sweep_begin_row(struct sweep *s, const struct target *row, uint32_t index)
@@ -162,7 +164,7 @@ static void row_walk_lane(struct sweep *s, struct sweep_row *row, int cpu, int32
 		const struct lane_interval *p = &lane->interval[i];
 		const bool last = i + 1 == lane->len || p[1].start > end;
 		const int64_t next = last ? end + 1 : p[1].start;
-		sweep_add(s, self >= 0 && p->host_thread == self ? sweep_unknown(s) : p->culprit, t, next - 1);
+		row_add(s, self >= 0 && p->host_thread == self ? sweep_unknown(s) : p->culprit, t, next - 1);
 		t = next;
 		if (last)
 			break;
@@ -191,7 +193,7 @@ static int sweep_add_part(struct sweep *s, struct sweep_row *row, int64_t t, int
 		if (waits)
 			row_walk_lane(s, row, cpu, self, t, until);
 		else
-			sweep_add(s, sweep_put_culprit(s, &p.actor), t, until);
+			row_add(s, sweep_put_culprit(s, &p.actor), t, until);
 		t = until + 1;
 	}
 	return 0;

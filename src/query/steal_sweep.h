@@ -89,7 +89,13 @@ int sweep_begin_slice(struct sweep *s, bool fill, int64_t *end);
 /* Ends the slice. Returns 1 after the last one. */
 int sweep_end_slice(struct sweep *s, int64_t end);
 /* Returns the number of a culprit. */
-uint32_t sweep_put_culprit(struct sweep *s, const struct actor *actor);
+uint32_t sweep_find_culprit(struct sweep *s, const struct actor *actor);
+static inline uint32_t sweep_put_culprit(struct sweep *s, const struct actor *actor)
+{
+	const uint32_t latest = s->latest[actor->kind];
+	const bool known = latest < s->culprits.len && actor_same(&s->culprits.actor[latest], actor);
+	return known ? latest : sweep_find_culprit(s, actor);
+}
 /* Fills the lanes with the culprits of each pCPU within [from, to]. Returns 1 = done, 0 = too many intervals, -1 =
  * error. */
 int sweep_fill_lanes(struct sweep *s, int64_t from, int64_t to);

@@ -12,7 +12,7 @@
 
 /* ---- Numbers ----------------------------------------------------------------------------------------------------- */
 
-static uint8_t *reserve(struct sums_writer *w, size_t n)
+static inline uint8_t *reserve(struct sums_writer *w, size_t n)
 {
 	if (w->cap - w->len < n) {
 		w->cap = 2 * w->cap + n;
@@ -21,7 +21,7 @@ static uint8_t *reserve(struct sums_writer *w, size_t n)
 	return w->buf + w->len;
 }
 
-static void put(struct sums_writer *w, uint64_t x)
+static inline void put(struct sums_writer *w, uint64_t x)
 {
 	uint8_t *p = reserve(w, 10);
 	for (; x >= 0x80; x >>= 7)
