@@ -116,6 +116,18 @@ static void same_actor(const struct flow *f, const struct flow_interval *x, cons
 	assert_string_equal(f->name[a->name], g->name[b->name]);
 }
 
+/* The lost time by CPU adds up to that of each entry. */
+static void check_cpus(const struct flow *f)
+{
+	int64_t *lost = mem_new(f->entries, sizeof *lost);
+	assert_true(f->cpus > 1);
+	for (size_t i = 0; i < f->cpus; i++)
+		lost[f->cpu[i].entry] += f->cpu[i].ns;
+	for (size_t i = 0; i < f->entries; i++)
+		assert_int_equal(lost[i], f->entry[i].lost);
+	free(lost);
+}
+
 static void flows(void **state)
 {
 	struct world *w = *state;
@@ -125,8 +137,10 @@ static void flows(void **state)
 	for (size_t n = 0; n < COUNT(targets); n++) {
 		struct target s = world_target(w, targets[n]);
 		struct flow whole, part;
-		assert_int_equal(flow_of(&w->catalog, &s, 0, end, NULL, &whole, &err), 0);
+		const struct flow_options options = { .intervals = SIZE_MAX, .cpus = true };
+		assert_int_equal(flow_of(&w->catalog, &s, 0, end, &options, &whole, &err), 0);
 		world_check_tiling(&whole);
+		check_cpus(&whole);
 		size_t at = 0;
 		for (int i = 0; i < WINDOWS; i++) {
 			int64_t from, to;

@@ -38,8 +38,19 @@ static void check_piece(const struct world *w, const struct flow *f, const struc
 		         want.machine, want.tid, want.name, want.pcpu);
 }
 
+/* Takes 1 ns off the time lost to the actor of an interval on its CPU. */
+static void take_off_cpu(struct flow *f, const struct flow_interval *p)
+{
+	size_t i = 0;
+	while (i < f->cpus && (f->cpu[i].entry != p->entry || f->cpu[i].pcpu != p->pcpu))
+		i++;
+	assert_true(i < f->cpus);
+	f->cpu[i].ns--;
+}
+
 static void check_thread(const struct world *w, int i, int64_t from, int64_t to)
 {
+	const struct flow_options options = { .intervals = SIZE_MAX, .cpus = true };
 	struct error err = ERROR_INIT;
 	struct flow f;
 	int first = 0, last = SPAN - 1;
@@ -47,7 +58,7 @@ static void check_thread(const struct world *w, int i, int64_t from, int64_t to)
 		first++;
 	while (last >= 0 && model.status[i].v[last] == NUL)
 		last--;
-	int r = flow_of(&w->catalog, &(struct target){ TARGET_THREAD, catalog_index(w, i) }, from, to, NULL, &f, &err);
+	int r = flow_of(&w->catalog, &(struct target){ TARGET_THREAD, catalog_index(w, i) }, from, to, &options, &f, &err);
 	if (last < first || to < first || from > last) {
 		assert_int_equal(r, -1);
 		return;
@@ -71,9 +82,14 @@ static void check_thread(const struct world *w, int i, int64_t from, int64_t to)
 			check_piece(w, &f, p, t, want);
 			brute_ns[want.kind]++;
 			int64_t v = model.status[i].v[t];
-			brute_lost += v == THREAD_PREEMPTED || v == THREAD_VIRT_PREEMPTED;
+			if (v == THREAD_PREEMPTED || v == THREAD_VIRT_PREEMPTED) {
+				brute_lost++;
+				take_off_cpu(&f, p);
+			}
 		}
 	}
+	for (size_t k = 0; k < f.cpus; k++)
+		assert_int_equal(f.cpu[k].ns, 0);
 	assert_int_equal(lost, brute_lost);
 	assert_memory_equal(entry_ns, brute_ns, sizeof entry_ns);
 	flow_release(&f);

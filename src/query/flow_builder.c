@@ -20,6 +20,7 @@ void flow_builder_release(struct flow_builder *g)
 {
 	flow_release(&g->flow);
 	actors_release(&g->actors);
+	map_release(&g->cpu_of);
 	free(g->latest);
 	*g = (struct flow_builder){ 0 };
 }
@@ -167,12 +168,28 @@ static int builder_add_interval(struct flow_builder *g, int64_t start, int64_t e
 	return 0;
 }
 
+static void builder_add_lost(struct flow_builder *g, uint32_t entry, int16_t pcpu, int64_t ns)
+{
+	struct flow *f = &g->flow;
+	bool is_new;
+	if (!g->options.cpus)
+		return;
+	uint64_t *at = map_put(&g->cpu_of, (uint64_t)entry << 16 | (uint16_t)pcpu, &is_new);
+	if (is_new) {
+		*at = f->cpus;
+		*ARRAY_PUSH(f->cpu, f->cpus, g->cpu_cap) = (struct flow_cpu){ entry, pcpu, 0 };
+	}
+	f->cpu[*at].ns += ns;
+}
+
 int flow_builder_add(struct flow_builder *g, const struct resolution *p, bool lost, int64_t start, int64_t end)
 {
 	const bool same = g->has_open && resolution_same(&g->last, p);
 	uint32_t entry = same ? g->open.entry : builder_entry(g, &p->actor);
-	if (lost)
+	if (lost) {
 		g->flow.entry[entry].lost += end - start + 1;
+		builder_add_lost(g, entry, p->pcpu, end - start + 1);
+	}
 	g->last = *p;
 	return builder_add_interval(g, start, end, entry, p->pcpu);
 }
@@ -213,6 +230,8 @@ int flow_builder_append(struct flow_builder *g, const struct flow_builder *part,
 		entry[i] = builder_entry(g, &actor);
 		g->flow.entry[entry[i]].lost += part->flow.entry[i].lost;
 	}
+	for (size_t i = 0; i < part->flow.cpus; i++)
+		builder_add_lost(g, entry[part->flow.cpu[i].entry], part->flow.cpu[i].pcpu, part->flow.cpu[i].ns);
 	const struct flow_interval *edge[] = { part->has_first ? &part->first : NULL, part->has_open ? &part->open : NULL };
 	int status = 0;
 	for (int i = 0; i < 2 && status == 0; i++) {
@@ -256,6 +275,8 @@ int flow_builder_finish(struct flow_builder *g)
 		f->interval[i].entry = rank[f->interval[i].entry];
 	for (size_t i = 0; i < f->cells; i++)
 		f->cell[i].entry = rank[f->cell[i].entry];
+	for (size_t i = 0; i < f->cpus; i++)
+		f->cpu[i].entry = rank[f->cpu[i].entry];
 	free(rank);
 	f->start = g->window_start;
 	f->end = g->window_end;
@@ -289,5 +310,6 @@ void flow_release(struct flow *f)
 	free(f->interval);
 	free(f->entry);
 	free(f->cell);
+	free(f->cpu);
 	*f = (struct flow){ 0 };
 }

@@ -18,7 +18,8 @@ struct flow_builder {
 	struct flow_interval open, first;
 	struct resolution last;              /* of `open` */
 	struct actors actors;
-	size_t interval_cap, entry_cap, cell_cap, latest_cap;
+	size_t interval_cap, entry_cap, cell_cap, latest_cap, cpu_cap;
+	struct map cpu_of;              /* entry << 16 | CPU: index into flow.cpu */
 	uint32_t *latest;               /* by entry: index + 1 of its latest cell; 0: none */
 	unsigned column;                /* column of the latest addition; UINT_MAX: none yet */
 	int64_t column_end;

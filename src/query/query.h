@@ -247,6 +247,13 @@ struct flow_entry {
 	                                                       * equal; pcpu: -1: unknown */
 };
 
+/* Time that the target lost to one actor on one CPU of the host. */
+struct flow_cpu {
+	uint32_t entry;
+	int16_t pcpu;        /* -1: unknown */
+	int64_t ns;
+};
+
 /* Time of an entry in one column: the window is divided into equal columns. */
 struct flow_cell {
 	uint32_t entry, column;
@@ -263,6 +270,8 @@ struct flow {
 	unsigned columns;
 	struct flow_cell *cell;         /* sorted by column; cells of 0 ns are omitted */
 	size_t cells;
+	struct flow_cpu *cpu;           /* with flow_options.cpus: the lost time of each entry by CPU */
+	size_t cpus;
 	char **name;                    /* raw names: escape before printing */
 	size_t names;
 };
@@ -271,6 +280,7 @@ struct flow {
 struct flow_options {
 	size_t intervals;               /* store the intervals if there are at most so many, otherwise none; SIZE_MAX: always */
 	unsigned columns;               /* number of columns of the window for `cell`; 0: no cells */
+	bool cpus;                      /* sum the lost time by CPU */
 	bool no_idle_task;                 /* name the vCPU of an idle guest as actor instead of the guest's idle task */
 };
 
