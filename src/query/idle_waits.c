@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/vcpu_name.h"
 #include "query/culprit.h"
+#include "query/stepped_query.h"
 #include "query/wakeup.h"
 
 #define WAIT_NAME(code, name) name,
@@ -19,11 +20,17 @@ const char *const wait_kind_name[WAIT_KIND_COUNT] = { WAIT_KINDS(WAIT_NAME) };
 #undef WAIT_NAME
 
 #define NO_VCPU UINT32_MAX
+#define NO_THREAD UINT32_MAX
 
 struct wait_collector {
+	struct query q;
 	const struct catalog *catalog;
 	struct resolver r;
-	struct wait_list *out;
+	struct wait_list list;    /* the answer */
+	uint32_t thread;          /* the only target is this thread; UINT32_MAX: vCPUs */
+	uint32_t *vcpu;           /* vCPUs of the target */
+	size_t vcpus, done;       /* done: number of vCPUs, or of threads, read */
+	int64_t next;             /* start of the rest of the next one */
 	size_t cap;
 	struct actors actors;
 	struct map row_of;        /* (vCPU << 35 ^ actor << 3 ^ kind) -> index of the row */
@@ -167,19 +174,20 @@ static void collector_add(struct wait_collector *c, uint32_t vcpu, enum wait_kin
 	uint64_t key = (uint64_t)vcpu << 35 ^ (uint64_t)actors_put(&c->actors, by) << 3 ^ kind;
 	uint64_t *at = map_put(&c->row_of, key, &is_new);
 	if (is_new) {
-		*at = c->out->rows;
-		*ARRAY_PUSH(c->out->row, c->out->rows, c->cap) = (struct wait_row){ .vcpu = vcpu, .kind = kind, .by = *by };
+		*at = c->list.rows;
+		*ARRAY_PUSH(c->list.row, c->list.rows, c->cap) = (struct wait_row){ .vcpu = vcpu, .kind = kind, .by = *by };
 	}
-	c->out->row[*at].count++;
-	c->out->row[*at].total += ns;
+	c->list.row[*at].count++;
+	c->list.row[*at].total += ns;
 }
 
-/* Adds the sleeps of a thread (no vCPU) within the window. */
-static int collect_thread(struct wait_collector *c, uint32_t thread)
+/* Adds the sleeps of a thread (no vCPU) within the window. Like collect_vcpu(), returns 1 at its end, 0 if the budget is
+ * spent, -1 on error. */
+static int collect_thread(struct wait_collector *c, uint32_t thread, struct budget *budget)
 {
 	const struct catalog *catalog = c->catalog;
 	struct thread_ref *self = resolver_thread(&c->r, catalog->thread[thread].machine, catalog->thread[thread].tid);
-	for (int64_t t = c->from, end; t <= c->to; t = end + 1) {
+	for (int64_t t = c->next, end; t <= c->to; t = end + 1) {
 		int64_t status;
 		enum wait_kind kind;
 		struct actor by;
@@ -195,22 +203,28 @@ static int collect_thread(struct wait_collector *c, uint32_t thread)
 		}
 		if (end >= c->to)
 			break;
+		c->next = end + 1;
+		if (budget_spent(budget))
+			return 0;
 	}
-	return 0;
+	return 1;
 }
 
 /* Adds the sleeps of a vCPU within the window. */
-static int collect_vcpu(struct wait_collector *c, uint32_t vcpu)
+static int collect_vcpu(struct wait_collector *c, uint32_t vcpu, struct budget *budget)
 {
 	const struct catalog *catalog = c->catalog;
-	for (int64_t t = c->from, end; t <= c->to; t = end + 1) {
+	for (int64_t t = c->next, end; t <= c->to; t = end + 1) {
 		struct thread_ref *self;
 		int64_t status, state;
+		c->next = t;
+		if (budget_spent(budget))
+			return 0;
 		c->r.until = c->to;
 		if (resolver_vcpu_thread(&c->r, vcpu, t, &self) < 0)
 			return -1;
 		if (!self)
-			return 0;
+			return 1;
 		if (track_at(&c->r, &thread_tracks(&c->r, self)[TRACK_STATUS], t, &status) < 0)
 			return -1;
 		end = c->r.until;
@@ -229,7 +243,7 @@ static int collect_vcpu(struct wait_collector *c, uint32_t vcpu)
 		if (end >= c->to)
 			break;
 	}
-	return 0;
+	return 1;
 }
 
 static int compare_rows(const void *a, const void *b)
@@ -257,35 +271,79 @@ static void list_finish(struct wait_list *l)
 
 /* ---- Answer */
 
-int waits_of(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to, struct wait_list *out,
-             struct error *err)
+static int waits_walk(struct query *q, size_t i, struct budget *budget, struct error *err)
 {
-	*out = (struct wait_list){ 0 };
-	struct wait_collector c = { .catalog = catalog, .out = out };
-	c.from = from > history_begin(catalog->h) ? from : history_begin(catalog->h);
-	c.to = to < history_end(catalog->h) ? to : history_end(catalog->h);
-	resolver_init(&c.r, catalog, c.from, c.to, err);
-	for (unsigned i = 0; i < HISTORY_STATES; i++) {
-		c.stops |= (uint64_t)(catalog->out_reason[i] == OUT_PAUSE || catalog->out_reason[i] == OUT_MIGRATION) << i;
-		c.inside |= (uint64_t)(catalog->vcpu_state[i] == VCPU_RUNNING || catalog->vcpu_state[i] == VCPU_IDLE) << i;
+	struct wait_collector *c = (struct wait_collector *)q;
+	const size_t rows = c->thread == NO_THREAD ? c->vcpus : 1;
+	(void)i;
+	c->r.err = err;
+	while (c->done < rows) {
+		const int rc = c->thread == NO_THREAD ? collect_vcpu(c, c->vcpu[c->done], budget)
+		                                      : collect_thread(c, c->thread, budget);
+		q->part[0].done = ((double)c->done + (double)(c->next - c->from) / ((double)(c->to - c->from) + 1)) / (double)rows;
+		if (rc <= 0)
+			return rc;
+		c->done++;
+		c->next = c->from;
 	}
-	const bool thread = s && s->kind == TARGET_THREAD;
-	int rc = thread ? collect_thread(&c, s->index) : 0;
-	for (uint32_t i = 0; i < catalog->cpus && rc == 0 && !thread; i++) {
+	return 1;
+}
+
+static int waits_join(struct query *q, struct error *err)
+{
+	struct wait_collector *c = (struct wait_collector *)q;
+	(void)err;
+	list_finish(&c->list);
+	names_move(&c->r.names, &c->list.name, &c->list.names);
+	return 1;
+}
+
+static void waits_close(struct query *q)
+{
+	struct wait_collector *c = (struct wait_collector *)q;
+	resolver_release(&c->r);
+	actors_release(&c->actors);
+	map_release(&c->row_of);
+	waits_release(&c->list);
+	free(c->vcpu);
+}
+
+struct query *waits_open(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to)
+{
+	static const struct query_kind waits_query = { waits_walk, waits_join, waits_close };
+	struct wait_collector *c = mem_new(1, sizeof *c);
+	query_init(&c->q, &waits_query, catalog, from, to, 1);
+	c->catalog = catalog;
+	c->from = c->next = c->q.from;
+	c->to = c->q.to;
+	resolver_init(&c->r, catalog, c->from, c->to, NULL);
+	for (unsigned i = 0; i < HISTORY_STATES; i++) {
+		c->stops |= (uint64_t)(catalog->out_reason[i] == OUT_PAUSE || catalog->out_reason[i] == OUT_MIGRATION) << i;
+		c->inside |= (uint64_t)(catalog->vcpu_state[i] == VCPU_RUNNING || catalog->vcpu_state[i] == VCPU_IDLE) << i;
+	}
+	c->thread = s && s->kind == TARGET_THREAD ? s->index : NO_THREAD;
+	c->vcpu = mem_new(catalog->cpus, sizeof *c->vcpu);
+	for (uint32_t i = 0; i < catalog->cpus; i++) {
 		const struct catalog_machine *m = &catalog->machine[catalog->cpu[i].machine];
 		bool in_target = !s || (s->kind == TARGET_CPU ? s->index == i : s->index == catalog->cpu[i].machine ||
 		                        catalog->machine[s->index].kind == MACHINE_HOST);
-		if (m->kind == MACHINE_VM && in_target)
-			rc = collect_vcpu(&c, i);
+		if (m->kind == MACHINE_VM && c->thread == NO_THREAD && in_target)
+			c->vcpu[c->vcpus++] = i;
 	}
-	list_finish(out);
-	names_move(&c.r.names, &out->name, &out->names);
-	resolver_release(&c.r);
-	actors_release(&c.actors);
-	map_release(&c.row_of);
-	if (rc < 0)
-		waits_release(out);
-	return rc;
+	return &c->q;
+}
+
+void waits_take(struct query *q, struct wait_list *out)
+{
+	struct wait_collector *c = (struct wait_collector *)q;
+	*out = c->list;
+	c->list = (struct wait_list){ 0 };
+}
+
+int waits_of(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to, struct wait_list *out,
+             struct error *err)
+{
+	RETURN_ANSWER(waits_open(catalog, s, from, to), waits_take, out, err);
 }
 
 void waits_release(struct wait_list *l)

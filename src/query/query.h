@@ -862,8 +862,10 @@ struct wait_list {
 	size_t names;
 };
 
-/* Finds the wakers of a vCPU, of the vCPUs of a VM, or of all vCPUs (NULL), from the host's events alone; for a thread,
- * the wakers that ended its sleeps. */
+/* Starts the query for the wakers of a vCPU, of the vCPUs of a VM, or of all vCPUs (NULL), from the host's events alone;
+ * for a thread, the wakers that ended its sleeps. */
+struct query *waits_open(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to);
+void waits_take(struct query *q, struct wait_list *out);
 int waits_of(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to, struct wait_list *out,
              struct error *err);
 void waits_release(struct wait_list *l);

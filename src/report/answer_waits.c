@@ -13,9 +13,10 @@ int report_waits(FILE *out, struct report_how how, const struct catalog *catalog
 	struct report *r = report_begin(out, how, &shape, o);
 	for (size_t i = 0; i < l->rows && (!top || i < top); i++) {
 		const struct wait_row *e = &l->row[i];
-		const struct catalog_cpu *cpu = &catalog->cpu[e->vcpu];
+		const struct catalog_cpu *cpu = e->vcpu < catalog->cpus ? &catalog->cpu[e->vcpu] : NULL;
 		report_row(r, (struct value[]){
-			VAL_TEXT(catalog->machine[cpu->machine].name), VAL_INT(cpu->number), VAL_TEXT(wait_kind_name[e->kind]),
+			cpu ? VAL_TEXT(catalog->machine[cpu->machine].name) : VAL_NONE, cpu ? VAL_INT(cpu->number) : VAL_NONE,
+			VAL_TEXT(wait_kind_name[e->kind]),
 			value_machine(catalog, e->by.machine), value_tid(e->by.tid),
 			e->by.name && e->by.name < l->names ? VAL_TEXT(l->name[e->by.name]) : VAL_NONE, VAL_INT((int64_t)e->count),
 			VAL_INT(e->total), VAL_REAL(e->share) });
