@@ -22,6 +22,31 @@ def shows(lines, pattern, description):
     check(re.search(pattern, "\n".join(lines), re.M), f"{description}: {pattern}")
 
 
+def check_sums(history, folder):
+    """The sums below the rows have the figures of the commands."""
+    def sums(row, tabs):
+        lines = screen(history, ["O<BS>", f":{row}", "<Tab>" * tabs], folder, "130x60")
+        at = next(i for i, line in enumerate(lines) if line.startswith(f"- ") and row in line)
+        lines = [line.rstrip() for line in lines[at:]]
+        return re.sub(r" +", " ", "\n".join(lines))
+
+    def figures(pattern, *args):
+        text = re.sub(r" +", " ", run(*args).stdout)
+        return [" ".join(m.groups()) for m in re.finditer(pattern, text, re.M)]
+
+    for row in ("Debian/CPU0", "Debian/151"):
+        culprits, cpus, exits = (sums(row.replace("CPU0", "vCPU0"), tabs) for tabs in (0, 2, 3))
+        top = figures(r"(host/216 burnP6) +(\d\S* \w+) +9\S+%$", "steal", history, row, "--by", "thread")
+        check(len(top) == 1 and top[0] in culprits, f"{row}: {top} in {culprits}")
+        ns = top[0].split("burnP6 ")[1]
+        check(re.search(f"CPU1 \\S+ \\w+ {ns} \\S+% host/216 burnP6", cpus), f"{row}: {ns} on CPU1 in {cpus}")
+        reasons = figures(r"^Debian 0 (\w+ \d+ \d\S* \w+)", "exits", history, row)
+        check(len(reasons) > 1 and all(reason in exits for reason in reasons), f"{row}: {reasons} in {exits}")
+    wakers = figures(r"^Debian 0 (\w+ host \d* ?\w\S* \d+ \d\S* \w+)", "waits", history, "Debian/CPU0")
+    shown = sums("Debian/vCPU0", 4)
+    check(len(wakers) > 1 and all(waker in shown for waker in wakers), f"{wakers} in {shown}")
+
+
 def check_fibonacci(folder):
     history = os.path.join(folder, "fibonacci.steal")
     run("index", os.path.join(DATA, "fibonacci"), "-o", history)
@@ -42,6 +67,7 @@ def check_fibonacci(folder):
     lines = screen(history, ["O<BS>", ":filter ~^debian/1[45][0-9] (beacon|sed)$"], folder)
     names = re.findall(r"^ +(\d+ \w+) ", "\n".join(lines), re.M)
     check("149 beacon" in names and "151 fibonacci" not in names, f"a regular expression {names}")
+    check_sums(history, folder)
     text = "\n".join(screen(history, ["O<BS>", "0^", ":Debian/152"], folder))
     check(re.search(r"^ +152 sed .*\*", text, re.M), "a thread that was hidden is shown when it is named")
 

@@ -7,30 +7,30 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "base/timefmt.h"
-#include "query/query.h"
+#include "report/report.h"
 #include "ui/panes/pane.h"
 #include "ui/widgets/widgets.h"
 
 #define LINES_MIN 4      /* free lines from which on the sums are shown */
-#define NAME_MIN 16
-#define FIGURES 37       /* columns of time, share, longest and its place */
-
-enum sums_kind { SUMS_CULPRITS, SUMS_LENGTHS, SUMS_KINDS };
-static const char *const kind_name[SUMS_KINDS] = { "culprits", "lengths" };
+#define LINES_MAX 64     /* gaps that are listed */
 
 struct window_sums {
-	enum sums_kind kind;
+	size_t kind;             /* number of a row of kinds[] */
 	bool is_off;             /* :set nobelow */
 	int lines;               /* free lines in the last frame */
-	/* the question: row and window; asked: an answer is awaited */
+	/* the question: row and window */
 	struct target target;
 	int64_t from, to;
-	bool asked_flow, asked_gaps, has_target;
-	struct question flow_question, gaps_question;
-	/* the answers, possibly of the window before */
-	bool has_flow, has_gaps;
-	struct flow flow;
-	struct gap_list gaps;
+	bool has_target, is_asked;   /* is_asked: an answer is awaited */
+	struct question question;
+	/* the answer, possibly of the window before */
+	struct demand demand;
+	char summary[160];       /* the answer in a line; "": none */
+	char empty[320];         /* why there are no rows */
+	uint64_t bin[LENGTH_BINS];
+	struct time_axis axis;
+	int64_t time_step;       /* precision of times in the table, ns */
+	struct report_table table;
 };
 
 struct window_sums *window_sums_new(void)
@@ -38,27 +38,228 @@ struct window_sums *window_sums_new(void)
 	return mem_new(1, sizeof(struct window_sums));
 }
 
-static void drop_answers(struct window_sums *w)
+static void drop_answer(struct window_sums *w)
 {
-	if (w->has_flow)
-		flow_release(&w->flow);
-	if (w->has_gaps)
-		gap_list_release(&w->gaps);
-	w->has_flow = w->has_gaps = false;
+	report_table_release(&w->table);
+	w->summary[0] = w->empty[0] = '\0';
+	memset(w->bin, 0, sizeof w->bin);
 }
 
 void window_sums_free(struct window_sums *w)
 {
 	if (w)
-		drop_answers(w);
+		drop_answer(w);
 	free(w);
 }
 
 void window_sums_drop(struct app *app)
 {
-	drop_answers(app->window_sums);
-	app->window_sums->has_target = app->window_sums->asked_flow = app->window_sums->asked_gaps = false;
+	drop_answer(app->window_sums);
+	app->window_sums->has_target = app->window_sums->is_asked = false;
 }
+
+/* ---- Kinds of sums */
+
+/* Lets a report write into the table of the sums. */
+static struct report_how table_only(struct window_sums *w)
+{
+	struct report_how how = REPORT_WHOLE(FORMAT_TEXT);
+	how.table = &w->table;
+	return how;
+}
+
+static struct query *open_culprits(const struct catalog *catalog, const struct window_sums *w, struct error *err)
+{
+	(void)err;
+	return culprit_sums_open(catalog, &w->target, w->from, w->to);
+}
+
+static int compare_culprits(const void *a, const void *b)
+{
+	const struct culprit_ns *x = a, *y = b;
+	return (x->ns < y->ns) - (x->ns > y->ns);
+}
+
+/* Sums the culprits of the rows in by[actors]; sorts them, the longest time first. Returns the sum, and writes the gaps. */
+static int64_t add_culprits(const struct culprit_sums *s, struct culprit_ns *by, char *summary, size_t size)
+{
+	char text[TIME_TEXT];
+	uint64_t gaps = 0;
+	int64_t all = 0, longest = 0;
+	for (const struct culprit_sums_row *row = s->row; row < s->row + s->rows; row++) {
+		gaps += row->gaps;
+		longest = row->longest > longest ? row->longest : longest;
+		for (const struct culprit_ns *c = row->culprit; c < row->culprit + row->culprits; c++) {
+			struct culprit_ns *to = &by[c->culprit];
+			const int64_t ns = to->ns + c->ns;
+			if (c->longest > to->longest)
+				*to = *c;
+			to->ns = ns;
+			all += c->ns;
+		}
+	}
+	if (gaps)
+		snprintf(summary, size, "gaps %llu  longest %s", (unsigned long long)gaps, time_duration(text, longest));
+	if (s->actors)
+		qsort(by, s->actors, sizeof *by, compare_culprits);
+	return all;
+}
+
+/* Time in VM exits is no gap: the hypervisor's own row. */
+static void report_culprits(const struct catalog *catalog, struct window_sums *w, struct query *q)
+{
+	static const struct column columns[] = { { "culprit", "culprit", COL_TEXT }, { "ns", "time", COL_DURATION },
+		{ "share", "share", COL_SHARE }, { "longest", "longest", COL_DURATION }, { "at", "at", COL_CLOCK } };
+	static const struct report_shape shape = REPORT_SHAPE("culprits", columns);
+	struct culprit_sums s;
+	char name[ACTOR_TEXT];
+	culprit_sums_take(q, &s);
+	struct culprit_ns *by = mem_new(s.actors, sizeof *by);
+	int64_t vmm = w->demand.vmm_ns;
+	w->time_step = s.precision > 1000 ? s.precision : 1000;
+	const double all = (double)(add_culprits(&s, by, w->summary, sizeof w->summary) + vmm);
+	struct report *r = report_begin(NULL, table_only(w), &shape, NULL);
+	for (size_t i = 0; i <= s.actors; i++) {
+		if (vmm && (i == s.actors || by[i].ns <= vmm)) {
+			report_row(r, (struct value[]){ VAL_TEXT("hypervisor, in VM exits"), VAL_INT(vmm), VAL_REAL((double)vmm / all),
+				VAL_NONE, VAL_NONE });
+			vmm = 0;
+		}
+		if (i == s.actors || !by[i].ns)
+			break;
+		const struct actor *actor = &s.actor[by[i].culprit];
+		actor_text(catalog, actor, actor->name < s.names ? s.name[actor->name] : NULL, ACTOR_SHOWN, &w->target, name,
+		           sizeof name);
+		report_row(r, (struct value[]){ VAL_SHOWN(name), VAL_INT(by[i].ns), VAL_REAL((double)by[i].ns / all),
+			VAL_INT(by[i].longest), VAL_INT(by[i].longest_start) });
+	}
+	report_end(r, NULL);
+	free(by);
+	culprit_sums_release(&s);
+}
+
+static struct query *open_lengths(const struct catalog *catalog, const struct window_sums *w, struct error *err)
+{
+	(void)err;
+	return gap_list_open(catalog, &w->target, &(struct gap_options){ .from = w->from, .to = w->to, .top = LINES_MAX });
+}
+
+static void report_lengths(const struct catalog *catalog, struct window_sums *w, struct query *q)
+{
+	static const struct column columns[] = { { "at", "at", COL_CLOCK }, { "ns", "length", COL_DURATION },
+		{ "culprit", "culprit", COL_TEXT } };
+	static const struct report_shape shape = REPORT_SHAPE("lengths", columns);
+	struct gap_list l;
+	char name[ACTOR_TEXT], a[TIME_TEXT], b[TIME_TEXT], c[TIME_TEXT];
+	gap_list_take(q, &l);
+	if (l.items)
+		snprintf(w->summary, sizeof w->summary, "gaps %llu  p50 %s  p90 %s  longest %s", (unsigned long long)l.all.count,
+		         time_duration(a, l.all.p50), time_duration(b, l.all.p90), time_duration(c, l.all.longest));
+	memcpy(w->bin, l.all.bin, sizeof w->bin);
+	struct report *r = report_begin(NULL, table_only(w), &shape, NULL);
+	for (const struct gap_item *item = l.item; item < l.item + l.items; item++) {
+		const struct actor *culprit = &item->top.actor;
+		actor_text(catalog, culprit, l.name[culprit->name], ACTOR_SHOWN, &item->gap.target, name, sizeof name);
+		report_row(r, (struct value[]){ VAL_INT(item->gap.start), VAL_INT(item->gap.end - item->gap.start + 1),
+			VAL_SHOWN(name) });
+	}
+	report_end(r, NULL);
+	gap_list_release(&l);
+}
+
+static struct query *open_cpus(const struct catalog *catalog, const struct window_sums *w, struct error *err)
+{
+	return flow_open(catalog, &w->target, w->from, w->to, &(struct flow_options){ .cpus = true }, err);
+}
+
+static int compare_cpus(const void *a, const void *b)
+{
+	const struct flow_cpu *x = a, *y = b;
+	return x->pcpu != y->pcpu ? (x->pcpu > y->pcpu) - (x->pcpu < y->pcpu) : (x->ns < y->ns) - (x->ns > y->ns);
+}
+
+/* CPUs by number; of each the culprits, the one that took most first. */
+static void report_cpus(const struct catalog *catalog, struct window_sums *w, struct query *q)
+{
+	static const struct column columns[] = { { "cpu", "on", COL_TEXT }, { "all", "lost", COL_DURATION },
+		{ "ns", "time", COL_DURATION }, { "share", "share", COL_SHARE }, { "culprit", "culprit", COL_TEXT } };
+	static const struct report_shape shape = REPORT_SHAPE("cpus", columns);
+	struct flow f;
+	char name[ACTOR_TEXT], cpu[32];
+	flow_take(q, &f);
+	if (f.cpus)
+		qsort(f.cpu, f.cpus, sizeof *f.cpu, compare_cpus);
+	struct report *r = report_begin(NULL, table_only(w), &shape, NULL);
+	for (size_t i = 0, n; i < f.cpus; i = n) {
+		int64_t all = 0;
+		for (n = i; n < f.cpus && f.cpu[n].pcpu == f.cpu[i].pcpu; n++)
+			all += f.cpu[n].ns;
+		snprintf(cpu, sizeof cpu, f.cpu[i].pcpu < 0 ? "unknown CPU" : "CPU%d", f.cpu[i].pcpu);
+		for (size_t k = i; k < n; k++) {
+			const struct actor *actor = &f.entry[f.cpu[k].entry].actor;
+			actor_text(catalog, actor, f.name[actor->name], ACTOR_SHOWN, &w->target, name, sizeof name);
+			report_row(r, (struct value[]){ VAL_TEXT(cpu), VAL_INT(all), VAL_INT(f.cpu[k].ns),
+				VAL_REAL((double)f.cpu[k].ns / (double)all), VAL_SHOWN(name) });
+		}
+	}
+	report_end(r, NULL);
+	flow_release(&f);
+}
+
+static struct query *open_exits(const struct catalog *catalog, const struct window_sums *w, struct error *err)
+{
+	return exits_open(catalog, &(struct exit_options){ .only = &w->target, .from = w->from, .to = w->to }, err);
+}
+
+static void report_exit_rows(const struct catalog *catalog, struct window_sums *w, struct query *q)
+{
+	struct exit_list l;
+	exits_take(q, &l);
+	report_exits(NULL, table_only(w), catalog, &l, false, false, NULL, NULL);
+	exits_release(&l);
+}
+
+static struct query *open_wakers(const struct catalog *catalog, const struct window_sums *w, struct error *err)
+{
+	(void)err;
+	return waits_open(catalog, &w->target, w->from, w->to);
+}
+
+static void report_wakers(const struct catalog *catalog, struct window_sums *w, struct query *q)
+{
+	struct wait_list l;
+	waits_take(q, &l);
+	report_waits(NULL, table_only(w), catalog, &l, 0, NULL, NULL);
+	waits_release(&l);
+}
+
+static const struct sums_kind {
+	const char *name, *title;
+	/* NULL: *err says why there are none */
+	struct query *(*open)(const struct catalog *catalog, const struct window_sums *w, struct error *err);
+	void (*report)(const struct catalog *catalog, struct window_sums *w, struct query *q);
+	bool of_machine;         /* also of a machine */
+	size_t keys;             /* first columns that name the vCPU: they are omitted if all rows have the same one */
+	const char *empty;
+} kinds[] = {
+	{ "culprits", "culprits of", open_culprits, report_culprits, true, 0, "no lost time" },
+	{ "lengths", "lengths of", open_lengths, report_lengths, true, 0, "no gaps" },
+	{ "CPUs", "lost time by CPU of", open_cpus, report_cpus, false, 0, "no lost time" },
+	{ "exits", "VM exits of", open_exits, report_exit_rows, true, 2, "no VM exits were recorded" },
+	{ "wakers", "wakers of", open_wakers, report_wakers, true, 2, "no sleep ended" },
+};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+/* Returns the kind after `kind` that the target has. */
+static size_t next_kind(const struct window_sums *w, size_t kind)
+{
+	do
+		kind = (kind + 1) % KINDS;
+	while (w->target.kind == TARGET_MACHINE && !kinds[kind].of_machine);
+	return kind;
+}
+
+/* ---- Questions */
 
 static bool is_wanted(const struct app *app)
 {
@@ -66,22 +267,33 @@ static bool is_wanted(const struct app *app)
 	return !w->is_off && !app->pane_below && !app->list_over && !app->is_picture && w->lines >= LINES_MIN;
 }
 
+static void fail(struct window_sums *w, const struct error *err)
+{
+	drop_answer(w);
+	snprintf(w->empty, sizeof w->empty, "%.300s", err->text);
+}
+
 static void ask(struct app *app)
 {
 	struct window_sums *w = app->window_sums;
-	const struct flow_options flow = { .intervals = ASK_INTERVALS };
-	const struct gap_options gaps = { .from = w->from, .to = w->to, .top = ASK_LISTED };
 	struct error err = ERROR_INIT;
-	w->asked_flow = w->target.kind != TARGET_MACHINE;
-	w->asked_gaps = true;
-	if (w->asked_flow)
-		async_ask(app->queries, &w->flow_question, ASK_BACKGROUND,
-		          flow_open(&app->catalog, &w->target, w->from, w->to, &flow, &err), &err);
-	else if (w->has_flow) {
-		flow_release(&w->flow);
-		w->has_flow = false;
+	w->demand = (struct demand){ 0 };
+	demand_of(&app->catalog, &w->target, w->from, w->to, &w->demand, NULL);
+	struct query *q = kinds[w->kind].open(&app->catalog, w, &err);
+	w->is_asked = q != NULL;
+	if (q)
+		async_ask(app->queries, &w->question, ASK_BACKGROUND, q, NULL);
+	else {
+		async_drop(app->queries, &w->question);
+		fail(w, &err);
 	}
-	async_ask(app->queries, &w->gaps_question, ASK_BACKGROUND, gap_list_open(&app->catalog, &w->target, &gaps), NULL);
+}
+
+static char *clock_text(const void *sums, char buf[TIME_TEXT], int64_t t, int64_t step)
+{
+	const struct window_sums *w = sums;
+	(void)step;
+	return ruler_time(buf, &w->axis, t, w->time_step);
 }
 
 static void take(struct app *app)
@@ -89,28 +301,23 @@ static void take(struct app *app)
 	struct window_sums *w = app->window_sums;
 	struct query *query;
 	struct error err = ERROR_INIT;
-	int got = w->asked_flow ? app_take_answer(app, &w->flow_question, &query, NULL, &err) : 0;
-	if (got) {
-		w->asked_flow = false;
-		if (w->has_flow)
-			flow_release(&w->flow);
-		w->has_flow = got > 0;
-		if (w->has_flow) {
-			flow_take(query, &w->flow);
-			query_close(query);
-		}
+	const int got = w->is_asked ? app_take_answer(app, &w->question, &query, NULL, &err) : 0;
+	if (!got)
+		return;
+	w->is_asked = false;
+	if (got < 0) {
+		fail(w, &err);
+		return;
 	}
-	got = w->asked_gaps ? app_take_answer(app, &w->gaps_question, &query, NULL, &err) : 0;
-	if (got) {
-		w->asked_gaps = false;
-		if (w->has_gaps)
-			gap_list_release(&w->gaps);
-		w->has_gaps = got > 0;
-		if (w->has_gaps) {
-			gap_list_take(query, &w->gaps);
-			query_close(query);
-		}
-	}
+	drop_answer(w);
+	w->axis = app->axis;
+	w->table.clock = clock_text;
+	w->table.clock_arg = w;
+	w->time_step = 1000;
+	kinds[w->kind].report(&app->catalog, w, query);
+	query_close(query);
+	if (!w->table.rows)
+		snprintf(w->empty, sizeof w->empty, "%s", kinds[w->kind].empty);
 }
 
 void window_sums_refresh(struct app *app)
@@ -119,52 +326,31 @@ void window_sums_refresh(struct app *app)
 	struct target target;
 	int64_t from, to;
 	if (!is_wanted(app) || !row_target(&app->catalog, app->view.row, &target)) {
-		w->has_target = w->asked_flow = w->asked_gaps = false;
-		async_drop(app->queries, &w->flow_question);
-		async_drop(app->queries, &w->gaps_question);
+		w->has_target = w->is_asked = false;
+		async_drop(app->queries, &w->question);
 		return;
 	}
 	pane_window(app, &from, &to);
 	const bool same_row = w->has_target && target.kind == w->target.kind && target.index == w->target.index;
 	if (!same_row)
-		drop_answers(w);
-	if (!same_row || from != w->from || to != w->to) {
+		drop_answer(w);
+	if (!same_row || from != w->from || to != w->to || w->axis.format != app->axis.format) {
 		w->target = target;
 		w->from = from;
 		w->to = to;
+		w->axis.format = app->axis.format;
 		w->has_target = true;
+		w->kind = next_kind(w, (w->kind + KINDS - 1) % KINDS);
 		ask(app);
 	}
 	take(app);
 }
 
-/* ---- drawing */
+/* ---- Drawing */
 
 static struct style part(const struct app *app, enum part p)
 {
 	return app->appearance.palette.part[p];
-}
-
-static int64_t flow_lost(const struct flow *f)
-{
-	int64_t ns = 0;
-	for (size_t i = 0; i < f->entries; i++)
-		ns += f->entry[i].lost;
-	return ns;
-}
-
-static int64_t flow_slept(const struct flow *f)
-{
-	int64_t ns = 0;
-	for (size_t i = 0; i < f->entries; i++)
-		ns += f->entry[i].actor.kind == FLOW_WAITING ? f->entry[i].duration : 0;
-	return ns;
-}
-
-/* Culprits of a machine are in the overview; its sums here are the lengths of its waits. */
-static enum sums_kind shown_kind(const struct window_sums *w)
-{
-	return w->target.kind == TARGET_MACHINE ? SUMS_LENGTHS : w->kind;
 }
 
 static void draw_title(struct app *app, struct screen *s, int y)
@@ -173,11 +359,8 @@ static void draw_title(struct app *app, struct screen *s, int y)
 	char name[ACTOR_TEXT], text[TIME_TEXT], title[1200], hint[64];
 	int64_t from, to;
 	const bool marked = pane_window(app, &from, &to);
-	if (w->target.kind == TARGET_MACHINE)
-		snprintf(hint, sizeof hint, " :set nobelow ");
-	else
-		snprintf(hint, sizeof hint, " Tab: %s  :set nobelow ", kind_name[(w->kind + 1) % SUMS_KINDS]);
-	snprintf(title, sizeof title, "- %s of %s in %s%s ", kind_name[shown_kind(w)],
+	snprintf(hint, sizeof hint, " Tab: %s  :set nobelow ", kinds[next_kind(w, w->kind)].name);
+	snprintf(title, sizeof title, "- %s %s in %s%s ", kinds[w->kind].title,
 	         catalog_target_text(&app->catalog, &w->target, name, sizeof name), marked ? "A..B, " : "",
 	         time_duration(text, w->to - w->from + 1));
 	screen_fill(s, 0, y, s->w, app->appearance.tier == TIER_ASCII ? '-' : 0x2500, part(app, PART_TITLE));
@@ -189,93 +372,71 @@ static void draw_title(struct app *app, struct screen *s, int y)
 /* Writes "ran 16.9 ms 47 %  lost 18.9 ms 52 %  slept 0  gaps 20  p50 18 us  p90 2.4 ms  longest 12.0 ms". */
 static void summary_text(const struct window_sums *w, char *buf, size_t size)
 {
+	const struct demand *d = &w->demand;
 	char a[TIME_TEXT], b[TIME_TEXT], c[TIME_TEXT];
-	size_t used = 0;
-	buf[0] = '\0';
-	if (w->has_flow) {
-		const int64_t window = w->flow.end - w->flow.start + 1, lost = flow_lost(&w->flow), slept = flow_slept(&w->flow);
-		const int64_t ran = window - lost - slept;
-		used += (size_t)snprintf(buf, size, "ran %s %.0f%%  lost %s %.0f%%  slept %s  ", time_duration(a, ran),
-		                         100.0 * (double)ran / (double)window, time_duration(b, lost),
-		                         100.0 * (double)lost / (double)window, time_duration(c, slept));
-	}
-	if (w->has_gaps && w->gaps.all.count)
-		snprintf(buf + used, size - used, "gaps %llu  p50 %s  p90 %s  longest %s", (unsigned long long)w->gaps.all.count,
-		         time_duration(a, w->gaps.all.p50), time_duration(b, w->gaps.all.p90),
-		         time_duration(c, w->gaps.all.longest));
-	else if (w->has_gaps)
-		snprintf(buf + used, size - used, "no gaps");
+	const double alive = d->alive > 0 ? (double)d->alive : 1;
+	if (w->target.kind == TARGET_MACHINE)  /* the lives of its rows add up to no time of which a share says much */
+		snprintf(buf, size, "ran %s  lost %s  %s", time_duration(a, d->ran), time_duration(b, d->lost), w->summary);
+	else
+		snprintf(buf, size, "ran %s %.0f%%  lost %s %.0f%%  slept %s  %s", time_duration(a, d->ran),
+		         100.0 * (double)d->ran / alive, time_duration(b, d->lost), 100.0 * (double)d->lost / alive,
+		         time_duration(c, d->slept), w->summary);
 }
 
-/* Returns the entry that lost the target most time below `limit` ns, the first of equal ones after entry `after`. */
-static const struct flow_entry *next_culprit(const struct flow *f, int64_t limit, const struct flow_entry *after)
+/* Returns the first column that is shown. */
+static size_t first_column(const struct window_sums *w)
 {
-	const struct flow_entry *next = NULL;
-	for (const struct flow_entry *e = f->entry; e < f->entry + f->entries; e++)
-		if (e->lost && (e->lost < limit || (e->lost == limit && e > after)) && (!next || e->lost > next->lost))
-			next = e;
-	return next;
+	const struct report_table *t = &w->table;
+	size_t c = 0, row = 0;
+	while (c < kinds[w->kind].keys && row == 0) {
+		while (row < t->rows && strcmp(report_table_text(t, row, c), report_table_text(t, 0, c)) == 0)
+			row++;
+		row = row < t->rows;
+		c += !row;
+	}
+	return c;
 }
 
-static void draw_culprits(struct app *app, struct screen *s, int y, int end, struct style style)
+/* Draws a row of the table; a machine, vCPU or CPU is not repeated. */
+static void draw_row(struct window_sums *w, struct screen *s, int y, size_t first, size_t row, struct style style)
 {
-	const struct window_sums *w = app->window_sums;
-	char name[ACTOR_TEXT], ns[TIME_TEXT], longest[TIME_TEXT], share[16], at[TIME_TEXT];
-	int width = NAME_MIN, lines = end - y - 1;
-	const struct flow_entry *e = NULL;
-	if (!w->has_flow)
-		return;
-	while (lines-- > 0 && (e = next_culprit(&w->flow, e ? e->lost : INT64_MAX, e))) {
-		actor_text(&app->catalog, &e->actor, w->flow.name[e->actor.name], ACTOR_SHOWN, &w->target, name, sizeof name);
-		width = text_width(name) > width ? text_width(name) : width;
-	}
-	width = width < s->w - FIGURES - 2 ? width : s->w - FIGURES - 2;
-	screen_printf(s, 2, y, s->w - 2, part(app, PART_RULER), "%-*s %9s %6s %9s  at", width, "culprit", "time", "share",
-	              "longest");
-	e = NULL;
-	while (++y < end && (e = next_culprit(&w->flow, e ? e->lost : INT64_MAX, e))) {
-		actor_text(&app->catalog, &e->actor, w->flow.name[e->actor.name], ACTOR_SHOWN, &w->target, name, sizeof name);
-		screen_text(s, 2, y, width, style, text_shorten(name, width));
-		ruler_time(at, &app->axis, e->longest.start, 1000);
-		screen_printf(s, 2 + width, y, s->w - 2 - width, style, " %9s %6s %9s  %s", time_duration(ns, e->lost),
-		              text_share(share, (double)e->lost / (double)flow_lost(&w->flow)),
-		              time_duration(longest, e->longest.ns), at);
-	}
-}
-
-static void draw_lengths(struct app *app, struct screen *s, int y, int end, struct style style)
-{
-	const struct window_sums *w = app->window_sums;
-	char text[TIME_TEXT], at[TIME_TEXT], name[ACTOR_TEXT];
-	if (!w->has_gaps)
-		return;
-	histogram_draw(app, s, 2, y++, s->w - 2, w->gaps.all.bin);
-	for (size_t i = 0; i < w->gaps.items && y < end; i++, y++) {
-		const struct gap_item *item = &w->gaps.item[i];
-		const struct actor *culprit = &item->top.actor;
-		ruler_time(at, &app->axis, item->gap.start, 1000);
-		const int x = 2 + screen_printf(s, 2, y, s->w - 2, style, "%-18s %9s  ", at,
-		                                time_duration(text, item->gap.end - item->gap.start + 1));
-		actor_text(&app->catalog, culprit, w->gaps.name[culprit->name], ACTOR_SHOWN, &item->gap.target, name, sizeof name);
-		screen_clip(s, x, y, s->w - x, style, name);
+	struct report_table *t = &w->table;
+	bool repeats = row != TABLE_HEADING && row > 0;
+	int x = 2;
+	for (size_t c = first; c < t->shape.columns; c++) {
+		if (!report_table_shows(t, c))
+			continue;
+		repeats = repeats && c < 2 && strcmp(report_table_text(t, row, c), report_table_text(t, row - 1, c)) == 0;
+		char *cell = report_table_cell(t, row, c);
+		if (!repeats)
+			screen_text(s, x, y, s->w - x, style, cell);
+		free(cell);
+		x += t->width[c] + t->gap;
 	}
 }
 
 void window_sums_draw(struct app *app, struct screen *s, int y, int end)
 {
 	struct window_sums *w = app->window_sums;
-	char text[256];
+	char text[400];
 	w->lines = end - y;
 	if (!is_wanted(app) || !w->has_target)
 		return;
-	const struct style style = part(app, w->asked_flow || w->asked_gaps ? PART_DIM : PART_NORMAL);
+	const struct style style = part(app, w->is_asked ? PART_DIM : PART_NORMAL);
 	draw_title(app, s, y++);
 	summary_text(w, text, sizeof text);
 	screen_phrases(s, 2, y++, s->w - 2, style, text);
-	if (shown_kind(w) == SUMS_CULPRITS)
-		draw_culprits(app, s, y, end, style);
-	else
-		draw_lengths(app, s, y, end, style);
+	if (y < end && histogram_draw(app, s, 2, y, s->w - 2, w->bin))
+		y++;
+	if (w->empty[0])
+		screen_clip(s, 2, y, s->w - 2, style, w->empty);
+	if (!w->table.rows)
+		return;
+	report_table_fit(&w->table, s->w - 4);
+	const size_t first = first_column(w);
+	draw_row(w, s, y++, first, TABLE_HEADING, part(app, PART_RULER));
+	for (size_t row = 0; row < w->table.rows && y < end; row++, y++)
+		draw_row(w, s, y, first, row, style);
 }
 
 bool window_sums_next(struct app *app)
@@ -283,7 +444,9 @@ bool window_sums_next(struct app *app)
 	struct window_sums *w = app->window_sums;
 	if (!is_wanted(app))
 		return false;
-	w->kind = (w->kind + 1) % SUMS_KINDS;
+	drop_answer(w);
+	w->kind = next_kind(w, w->kind);
+	w->has_target = false;
 	return true;
 }
 
