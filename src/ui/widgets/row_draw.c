@@ -10,6 +10,7 @@
 #include "ui/widgets/provider_lane.h"
 
 #define HOST_CPU_LINES_MIN 4  /* smallest number of lines for rows with the lane of the host's CPU */
+#define CPUS_BELOW_MIN 12     /* the same with CPU rows below the others */
 
 static const struct style *part_style(const struct app *app, enum part p)
 {
@@ -194,6 +195,7 @@ static int find_ancestors(const struct rows *r, size_t at, size_t parent[2])
  * centred. */
 static size_t first_row_to_show(const struct app *app, size_t at, size_t page)
 {
+	page = page > 0 ? page : 1;
 	size_t top = app->top, len = app->rows.len;
 	bool jumped = at + page < top || at >= top + 2 * page;
 	if (jumped)
@@ -205,6 +207,45 @@ static size_t first_row_to_show(const struct app *app, size_t at, size_t page)
 	if (top + page > len)
 		top = len > page ? len - page : 0;
 	return top;
+}
+
+/* Returns the number of the host's CPU rows from row `from` on, and their indices in cpu[] (NULL: none). */
+static size_t cpu_rows_from(const struct rows *r, size_t from, size_t *cpu)
+{
+	size_t n = 0;
+	for (size_t i = from; i < r->len; i++)
+		if (row_is_pcpu(r->catalog, r->row[i].id)) {
+			if (cpu)
+				cpu[n] = i;
+			n++;
+		}
+	return n;
+}
+
+/* Returns the number of lines below the others for CPU rows of the host that would not be visible: at most a third, and
+ * none of a few. */
+static int cpu_lines(const struct app *app, size_t at, int height)
+{
+	int lines = 0;
+	while (height >= CPUS_BELOW_MIN && lines < height / 3) {
+		const size_t page = (size_t)(height - lines);
+		if (cpu_rows_from(&app->rows, first_row_to_show(app, at, page) + page, NULL) <= (size_t)lines)
+			break;
+		lines++;
+	}
+	return lines;
+}
+
+/* Draws these CPU rows into their lines. */
+static void draw_cpus_below(struct app *app, struct screen *s, int y, int lines)
+{
+	size_t *cpu = mem_new(app->rows.len, sizeof *cpu);
+	const size_t n = cpu_rows_from(&app->rows, app->top + (size_t)app->rows_shown, cpu);
+	for (size_t i = 0; i < n && i < (size_t)lines; i++) {
+		const struct row row = { .id = app->rows.row[cpu[i]].id };
+		draw_row(app, s, y + (int)i, &row, true);
+	}
+	free(cpu);
 }
 
 /* Returns the number of ancestors of the selected row that are scrolled off and must be drawn over the first lines.
@@ -243,6 +284,8 @@ int rows_draw(struct app *app, struct screen *s, int y, int height)
 	const int other = cpu >= 0 && height >= HOST_CPU_LINES_MIN ? app->catalog.cpu[cpu].sibling : -1;
 	const int sibling = other != cpu ? other : -1;
 	height -= sibling >= 0;
+	const int cpus = cpu_lines(app, at, height);
+	height -= cpus;
 	app->rows_shown = height;
 	app->top = first_row_to_show(app, at, (size_t)height);
 	int sticky = count_sticky_ancestors(app, at, height, parent);
@@ -254,5 +297,6 @@ int rows_draw(struct app *app, struct screen *s, int y, int height)
 		if (sibling >= 0 && row_same(row->id, app->view.row))
 			draw_host_cpu(app, s, ++y, row, "sibling", sibling);
 	}
-	return y;
+	draw_cpus_below(app, s, y, cpus);
+	return y + cpus;
 }
