@@ -47,6 +47,21 @@ def check_sums(history, folder):
     check(len(wakers) > 1 and all(waker in shown for waker in wakers), f"{wakers} in {shown}")
 
 
+def check_sleepers(history, folder):
+    """Threads that sleep in the whole window are one row; a key unfolds it; H and a wide window show them."""
+    def threads(*keys):
+        text = "\n".join(screen(history, ["O<Tab><Enter>", *keys], folder))
+        return re.findall(r"^ +\d+ [\w/:.-]+", text, re.M), re.findall(r"([>v]) (\d+) threads slept", text)
+
+    shown, folds = threads()
+    check(len(folds) == 1 and folds[0][0] == ">" and int(folds[0][1]) > 1, f"one row for the sleepers: {folds}")
+    unfolded, folds_open = threads("jj<Space>")
+    check(folds_open == [("v", folds[0][1])] and len(unfolded) == len(shown) + int(folds[0][1]),
+          f"unfolded: {folds_open} {shown} {unfolded}")
+    check(len(threads("H")[0]) > len(unfolded) and not threads("H")[1], "H shows them")
+    check(not threads("0")[1] and len(threads("0")[0]) >= len(unfolded), "no thread sleeps in the whole recording")
+
+
 def check_fibonacci(folder):
     history = os.path.join(folder, "fibonacci.steal")
     run("index", os.path.join(DATA, "fibonacci"), "-o", history)
@@ -68,6 +83,7 @@ def check_fibonacci(folder):
     names = re.findall(r"^ +(\d+ \w+) ", "\n".join(lines), re.M)
     check("149 beacon" in names and "151 fibonacci" not in names, f"a regular expression {names}")
     check_sums(history, folder)
+    check_sleepers(history, folder)
     text = "\n".join(screen(history, ["O<BS>", "0^", ":Debian/152"], folder))
     check(re.search(r"^ +152 sed .*\*", text, re.M), "a thread that was hidden is shown when it is named")
 
@@ -120,6 +136,9 @@ def check_crowd(folder):
     lines = screen(history, ["O"], folder)
     shows(lines[1:3], r"overcommitted: \d+ vCPUs of 32 VMs on 4 CPUs", "no VM is blamed for an overcommitted host")
     shows(lines, r"^ vm\d+ .* many, most vm\d+", "a culprit with a small share is one of many")
+    for keys in ("O<BS>", "O<BS>MM", "O<BS>MMjjjj", "O<BS>MMHG"):
+        rows = re.findall(r"^[= ]+(?:host/)?CPU(\d)  ", "\n".join(screen(history, [keys], folder)), re.M)
+        check(rows == list("0123"), f"{keys}: the CPU rows of the host are on the screen: {rows}")
 
 
 def check_recordings(folder):

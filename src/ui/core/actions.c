@@ -52,6 +52,8 @@ static void toggle_fold(struct app *app)
 			home = (int32_t)id.index;
 		struct row_id holder = { home >= 0 ? ROW_CPU : id.kind == ROW_REQUEST ? ROW_REQUESTS : ROW_GROUP,
 			home >= 0 ? (uint32_t)home : m };
+		if (id.kind == ROW_THREAD && app->rows.info[id.index].slept)
+			holder = (struct row_id){ ROW_SLEEPERS, home >= 0 ? (uint32_t)home : app->catalog.cpus + m };
 		at = rows_find(&app->rows, holder);
 		if (!rows_toggle(&app->rows, at) && !rows_toggle(&app->rows, rows_find(&app->rows, whole)))
 			app_message(app, "nothing to fold here");

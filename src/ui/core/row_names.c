@@ -30,6 +30,9 @@ const char *row_label(const struct rows *r, struct row_id id, char *buf, size_t 
 	case ROW_REQUESTS:
 		snprintf(buf, size, "requests");
 		return buf;
+	case ROW_SLEEPERS:
+		snprintf(buf, size, "%u threads slept", r->group_slept[id.index]);
+		return buf;
 	case ROW_REQUEST:
 		return text_escape(buf, size, history_name(catalog->h, r->request[id.index].node));
 	default: {
@@ -58,12 +61,14 @@ char *row_title(const struct rows *r, struct row_id id, char *buf, size_t size)
 static const char *const kind_name[ROW_KINDS] = {
 	[ROW_MACHINE] = "machine", [ROW_CPU] = "cpu", [ROW_GROUP] = "group", [ROW_THREAD] = "thread",
 	[ROW_EXECUTOR] = "executor", [ROW_PROVIDER] = "provider", [ROW_REQUESTS] = "requests", [ROW_REQUEST] = "request",
+	[ROW_SLEEPERS] = "sleepers",
 };
 
 char *row_key(const struct rows *r, struct row_id id, char buf[ROW_KEY])
 {
 	const struct catalog *catalog = r->catalog;
-	bool cpu = id.kind == ROW_CPU || id.kind == ROW_EXECUTOR || id.kind == ROW_PROVIDER;
+	bool cpu = id.kind == ROW_CPU || id.kind == ROW_EXECUTOR || id.kind == ROW_PROVIDER ||
+	           (id.kind == ROW_SLEEPERS && id.index < catalog->cpus);
 	uint32_t m = cpu ? catalog->cpu[id.index].machine : row_machine(r, id);
 	char suffix[256] = "";
 	if (cpu)
@@ -82,6 +87,8 @@ static int64_t row_within(const struct rows *r, uint8_t kind, uint32_t machine, 
 	char name[256], *end = NULL;
 	if (kind == ROW_MACHINE || kind == ROW_GROUP || kind == ROW_REQUESTS)
 		return suffix[0] ? -1 : (int64_t)machine;
+	if (kind == ROW_SLEEPERS && !suffix[0])
+		return r->catalog->cpus + machine;
 	for (size_t i = 0; kind == ROW_REQUEST && i < r->requests; i++)
 		if (r->request[i].machine == machine &&
 		    strcmp(text_escape(name, sizeof name, history_name(r->catalog->h, r->request[i].node)), suffix) == 0)
@@ -157,7 +164,7 @@ static struct row_id nth_row(const struct rows *r, uint64_t n)
 static uint64_t row_number(const struct rows *r, struct row_id id)
 {
 	const struct catalog *catalog = r->catalog;
-	if (id.kind == ROW_MACHINE || id.kind == ROW_GROUP || id.kind == ROW_REQUESTS || id.kind == ROW_REQUEST)
+	if (row_folds(id) || id.kind == ROW_REQUEST)
 		return row_machine(r, id);
 	if (id.kind == ROW_CPU || id.kind == ROW_EXECUTOR || id.kind == ROW_PROVIDER)
 		return catalog->machines + id.index;

@@ -30,6 +30,8 @@ uint32_t row_machine(const struct rows *r, struct row_id id)
 	int64_t thread = row_thread(catalog, id);
 	if (thread >= 0)
 		return catalog->thread[thread].machine;
+	if (id.kind == ROW_SLEEPERS)
+		return id.index < catalog->cpus ? catalog->cpu[id.index].machine : id.index - catalog->cpus;
 	return id.kind == ROW_CPU || id.kind == ROW_PROVIDER ? catalog->cpu[id.index].machine : id.index;
 }
 
@@ -60,7 +62,7 @@ bool row_is_pcpu(const struct catalog *catalog, struct row_id id)
 
 bool row_target(const struct catalog *catalog, struct row_id id, struct target *s)
 {
-	if (id.kind == ROW_GROUP || id.kind == ROW_REQUESTS || id.kind == ROW_REQUEST || row_is_pcpu(catalog, id))
+	if ((row_folds(id) && id.kind != ROW_MACHINE) || id.kind == ROW_REQUEST || row_is_pcpu(catalog, id))
 		return false;
 	int64_t thread = row_thread(catalog, id);
 	s->kind = thread >= 0 ? TARGET_THREAD
@@ -70,7 +72,7 @@ bool row_target(const struct catalog *catalog, struct row_id id, struct target *
 }
 
 /* Returns the index in r->group_first and r->group_count for the threads of a machine without a home vCPU. */
-static size_t group_index(const struct rows *r, uint32_t machine)
+static uint32_t group_index(const struct rows *r, uint32_t machine)
 {
 	return r->catalog->cpus + machine;
 }
@@ -99,6 +101,7 @@ uint32_t rows_of_kind(const struct rows *r, enum row_kind kind)
 	case ROW_GROUP:
 	case ROW_REQUESTS: return r->catalog->machines;
 	case ROW_CPU: return r->catalog->cpus;
+	case ROW_SLEEPERS: return r->catalog->cpus + r->catalog->machines;
 	default: return 0;
 	}
 }
@@ -119,6 +122,7 @@ void rows_init(struct rows *r, const struct catalog *catalog)
 	r->thread_order = mem_new(catalog->threads, sizeof *r->thread_order);
 	r->group_first = mem_new(catalog->cpus + catalog->machines, sizeof *r->group_first);
 	r->group_count = mem_new(catalog->cpus + catalog->machines, sizeof *r->group_count);
+	r->group_slept = mem_new(catalog->cpus + catalog->machines, sizeof *r->group_slept);
 	r->machine_name = mem_new(catalog->machines, sizeof *r->machine_name);
 	r->machine_matches = mem_new(catalog->machines, sizeof *r->machine_matches);
 	for (uint32_t m = 0; m < catalog->machines; m++) {
@@ -148,6 +152,7 @@ void rows_release(struct rows *r)
 	free(r->thread_order);
 	free(r->group_first);
 	free(r->group_count);
+	free(r->group_slept);
 	for (int k = 0; k < ROW_KINDS; k++)
 		free(r->open[k]);
 	free(r->request);
@@ -221,15 +226,38 @@ static bool shows_thread(struct rows *r, uint32_t t)
 	return true;
 }
 
-/* Appends the rows of the threads with this home vCPU or group. Returns the number of rows. */
-static size_t push_threads(struct rows *r, size_t home, uint8_t depth)
+/* Returns true if the thread slept in the whole window. Folded are neither the kept row nor rows that a filter, or H, asked
+ * for. */
+static bool folds_as_sleeper(const struct rows *r, uint32_t t)
 {
-	size_t before = r->len;
+	const struct catalog *catalog = r->catalog;
+	const uint32_t status = catalog->thread[t].status;
+	struct interval iv;
+	if (!r->hide_idle || r->filter[0] || status == HISTORY_NONE || row_same(r->kept, (struct row_id){ ROW_THREAD, t }) ||
+	    r->from < history_first(catalog->h) || history_stab(catalog->h, status, r->from, &iv, NULL) < 0)
+		return false;
+	return iv.end >= r->to && iv.value >= 0 && iv.value < HISTORY_STATES &&
+	       catalog->thread_state[iv.value] == THREAD_BLOCKED;
+}
+
+/* Appends the rows of the threads with this home vCPU or group, those of sleepers last. Returns the number of rows. */
+static size_t push_threads(struct rows *r, uint32_t home, uint8_t depth)
+{
+	const size_t before = r->len;
+	const uint32_t *thread = r->thread_order + r->group_first[home];
+	uint32_t slept = 0;
 	for (uint32_t i = 0; i < r->group_count[home]; i++) {
-		uint32_t t = r->thread_order[r->group_first[home] + i];
-		if (shows_thread(r, t))
-			push_row(r, ROW_THREAD, t, depth, false);
+		const bool shows = shows_thread(r, thread[i]);
+		slept += r->info[thread[i]].slept = shows && folds_as_sleeper(r, thread[i]);
+		if (shows && !r->info[thread[i]].slept)
+			push_row(r, ROW_THREAD, thread[i], depth, false);
 	}
+	r->group_slept[home] = slept;
+	if (!slept || (slept > 1 && !push_row(r, ROW_SLEEPERS, home, depth, true)->open))
+		return r->len - before;
+	for (uint32_t i = 0; i < r->group_count[home]; i++)
+		if (r->info[thread[i]].slept)
+			push_row(r, ROW_THREAD, thread[i], (uint8_t)(depth + (slept > 1)), false);
 	return r->len - before;
 }
 
@@ -329,7 +357,7 @@ size_t rows_find_near(const struct rows *r, struct row_id id)
 	size_t i = rows_find(r, id);
 	if (i < r->len)
 		return i;
-	if (id.kind == ROW_EXECUTOR || id.kind == ROW_PROVIDER)
+	if (id.kind == ROW_EXECUTOR || id.kind == ROW_PROVIDER || (id.kind == ROW_SLEEPERS && id.index < r->catalog->cpus))
 		return rows_find_near(r, (struct row_id){ ROW_CPU, id.index });
 	uint32_t m = row_machine(r, id);
 	if (id.kind == ROW_REQUEST)

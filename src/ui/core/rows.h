@@ -1,4 +1,5 @@
 /* The tree of rows: VM > vCPUs > threads, host > pCPUs and threads, containers. Folds, sorts, hides and filters rows.
+ * Several threads of a vCPU or group that slept in the whole window are one row, "4 threads slept".
  *
  * The thread scan collects name, home vCPU, lost time and activity of each thread, in steps of a few ms, so that 50,000
  * threads delay neither the first frame nor a key. A thread is not shown before it is scanned. Rebuilding the list is
@@ -22,6 +23,7 @@ enum row_kind {
 	ROW_PROVIDER, /* row below a vCPU with a steal clock: what the provider took; index: catalog->cpu */
 	ROW_REQUESTS, /* parent row of a machine's requests; index: catalog->machine */
 	ROW_REQUEST,  /* one request; index: rows->request */
+	ROW_SLEEPERS, /* threads that slept in the whole window; index: as in rows->group_first */
 	ROW_KINDS
 };
 
@@ -39,6 +41,7 @@ struct thread_info {
 	int32_t home;      /* vCPU on which the thread was placed longest, index into catalog->cpu; -1: none, or a host
 	                    * thread */
 	int64_t first, last;  /* lifetime, ns; first > last: never alive */
+	bool slept;        /* slept in the whole window: its row is below a row of kind ROW_SLEEPERS */
 	bool active;       /* ran or was runnable for at least 10 ms, or 0.1 % of the trace if that is less */
 	bool in_process;   /* belongs to the process of the filter */
 };
@@ -57,6 +60,7 @@ struct rows {
 	uint32_t *group_first;     /* position in thread_order of the first thread: one entry per CPU, then one per machine for
 	                            * threads without a home vCPU */
 	uint32_t *group_count;
+	uint32_t *group_slept;     /* number of threads that slept in the whole window */
 	struct row_request {
 		uint32_t node, state;  /* attributes /Requests/MACHINE/ID, and its child with the state */
 		uint32_t machine;      /* index into catalog->machine */
@@ -114,7 +118,7 @@ bool row_target(const struct catalog *catalog, struct row_id id, struct target *
 bool cpu_has_provider_row(const struct catalog *catalog, uint32_t cpu);
 static inline bool row_folds(struct row_id id)  /* Enter folds the row; other rows have a flow */
 {
-	return id.kind == ROW_MACHINE || id.kind == ROW_GROUP || id.kind == ROW_REQUESTS;
+	return id.kind == ROW_MACHINE || id.kind == ROW_GROUP || id.kind == ROW_REQUESTS || id.kind == ROW_SLEEPERS;
 }
 bool row_is_pcpu(const struct catalog *catalog, struct row_id id);
 /* VM that contains this VM; -1: the VM runs on the host. */

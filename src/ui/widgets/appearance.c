@@ -216,7 +216,7 @@ void appearance_cell_source(const struct app *app, struct row_id row, struct cel
 	uint32_t n = 0, *attr = mem_new(m->cpus > SUMMED_THREADS_MAX ? m->cpus : SUMMED_THREADS_MAX, sizeof *attr);
 	if (row.kind == ROW_MACHINE)
 		n = machine_attrs(app, m, attr);
-	else if (row.kind != ROW_GROUP && row.kind != ROW_REQUESTS)
+	else if (row.kind == ROW_MACHINE || !row_folds(row))
 		attr[n++] = row_attr(&app->rows, row);
 	if (row.kind == ROW_REQUEST)
 		v = &app->appearance.request;
