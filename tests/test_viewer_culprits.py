@@ -47,6 +47,19 @@ def check_sums(history, folder):
     check(len(wakers) > 1 and all(waker in shown for waker in wakers), f"{wakers} in {shown}")
 
 
+def check_long_pane(history, folder):
+    """A pane lays out the rows of the first screens; the last one, and lines found by a filter, are there all the same."""
+    rows = table("gaps", history, "Debian/151", "--top", "0")
+    lines = screen(history, ["O<BS>", ":Debian/151", "PG"], folder, "120x40")
+    last = int(rows[-1]["start"]) % 10**9 // 10**5
+    check(len(rows) > 1000 and f".{last:04d} " in [line for line in lines if line.strip()][-3],
+          f"G goes to the last of {len(rows)} gaps")
+    found = [row for row in rows if row["culprit_name"] == "rcu_preempt"]
+    title = next(line for line in screen(history, ["O<BS>", ":Debian/151", "P/rcu_preempt<Enter>"], folder, "120x40")
+                 if "gaps of" in line)
+    check(0 < len(found) < 100 and f" {len(found)} gaps of" in title, f"the filter finds {len(found)} lines: {title}")
+
+
 def check_sleepers(history, folder):
     """Threads that sleep in the whole window are one row; a key unfolds it; H and a wide window show them."""
     def threads(*keys):
@@ -84,6 +97,7 @@ def check_fibonacci(folder):
     check("149 beacon" in names and "151 fibonacci" not in names, f"a regular expression {names}")
     check_sums(history, folder)
     check_sleepers(history, folder)
+    check_long_pane(history, folder)
     text = "\n".join(screen(history, ["O<BS>", "0^", ":Debian/152"], folder))
     check(re.search(r"^ +152 sed .*\*", text, re.M), "a thread that was hidden is shown when it is named")
 

@@ -59,13 +59,13 @@ static void write_gap(struct report *r, const struct catalog *catalog, const str
 	const bool has_culprit = row->culprit->kind != FLOW_RUNNING;
 	if (!is_one)
 		catalog_target_text(catalog, &gap->target, target, sizeof target);
-	if (how.format == FORMAT_TEXT && common)
+	if (text && common && !is_one)
 		strip_common(catalog, common, target);
 	char at[24], victim[ACTOR_TEXT], *link = NULL;
 	snprintf(at, sizeof at, "%" PRId64, gap->start);
-	catalog_operand_text(catalog, &gap->target, victim, sizeof victim);
 	if (is_linked)
-		link = place_link_make(history_file(catalog->h), victim, at);
+		link = place_link_make(history_file(catalog->h), catalog_operand_text(catalog, &gap->target, victim, sizeof victim),
+		                       at);
 	report_row(r, (struct value[]){
 		{ .integer = gap->start, .link = link }, VAL_INT(gap->end), VAL_INT(gap->end - gap->start + 1), VAL_SHOWN(target),
 		VAL_TEXT(target_state_name(catalog, &gap->target, gap->state)),
@@ -142,7 +142,7 @@ int report_gaps(FILE *out, struct report_how how, const struct catalog *catalog,
 	report_warn_omitted(out, how, o, list->items, list->all.count, "gaps, the longest,");
 	struct report *r = report_begin(out, how, !target || target->kind == TARGET_MACHINE ? &shape : &of_one, o);
 	report_lost_time_of(r, catalog, target);
-	for (size_t i = 0; i < list->items; i++) {
+	for (size_t i = 0; i < list->items && !report_is_full(r); i++) {
 		const struct gap_item *item = &list->item[i];
 		const struct flow_entry *entry = list->culprit + item->culprit;
 		const bool one = !all_culprits || !item->culprits;

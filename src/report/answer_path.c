@@ -111,7 +111,7 @@ static int report_path_intervals(FILE *out, struct report_how how, const struct 
 	                                                              "edge evidence kind");
 	const int64_t least = length_of_top(p, top);
 	struct report *r = report_begin(out, how, &shape, o);
-	for (size_t i = 0; i < p->intervals; i++) {
+	for (size_t i = 0; i < p->intervals && !report_is_full(r); i++) {
 		const struct path_interval *e = &p->interval[i];
 		char evidence[32], actor[ACTOR_TEXT], culprit[ACTOR_TEXT];
 		if (e->end - e->start + 1 < least)

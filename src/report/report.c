@@ -128,6 +128,14 @@ void report_row(struct report *r, const struct value *value)
 	r->writer->row(r, value);
 }
 
+bool report_is_full(struct report *r)
+{
+	const bool is_full = r->table && r->table->most && r->table->rows >= r->table->most;
+	if (is_full)
+		r->table->has_more = true;
+	return is_full;
+}
+
 void report_member(struct report *r, const char *name, struct json_object *o)
 {
 	if (r->writer->member && r->has_begun)

@@ -137,6 +137,8 @@ struct report;
 struct report *report_begin(FILE *out, struct report_how how, const struct report_shape *shape,
                             const struct origin *origin);
 void report_row(struct report *r, const struct value *value);  /* value[columns] */
+/* Called before a row: returns true if the rows go into a table that has as many as it wants, so that no more are made. */
+bool report_is_full(struct report *r);
 /* Sets the function that draws lanes when their width is known. number: value of the row's COL_LANE; lane: buffer of
  * columns + 1 bytes. If the function returns -1, the row has no lane. */
 void report_lanes(struct report *r, int (*draw)(void *arg, int64_t number, unsigned columns, char *lane), void *arg);

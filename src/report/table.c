@@ -30,7 +30,8 @@ static int max_int(int a, int b)
 void report_table_begin(struct report_table *t, const struct report_shape *shape)
 {
 	const size_t size = shape->columns * sizeof *shape->column;
-	*t = (struct report_table){ .shape = *shape, .gap = GAP, .clock = t->clock, .clock_arg = t->clock_arg };
+	*t = (struct report_table){ .shape = *shape, .gap = GAP, .most = t->most, .clock = t->clock,
+		.clock_arg = t->clock_arg };
 	t->shape.column = memcpy(mem_new(shape->columns, sizeof *shape->column), shape->column, size);
 	t->widest = mem_new(2 * shape->columns, sizeof *t->widest);
 	t->width = t->widest + shape->columns;

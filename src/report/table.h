@@ -18,6 +18,8 @@ struct report_table {
 		char *link;              /* value.link, owned */
 	} *field;                    /* row by row */
 	size_t rows, fields, fields_cap;
+	size_t most;                 /* rows that are wanted: see report_is_full(); 0: all */
+	bool has_more;               /* there are more rows than `most` */
 	int *widest;                 /* cells of the widest text of each column, and of its heading */
 	int *width;                  /* report_table_fit(): each column's cells; TABLE_DROPPED: not shown */
 	int gap;                     /* report_table_fit(): cells between columns */
@@ -27,7 +29,7 @@ struct report_table {
 	const void *clock_arg;
 };
 
-/* Starts a table without rows; keeps clock. Call report_table_release() first if there was one. */
+/* Starts a table without rows; keeps clock and most. Call report_table_release() first if there was one. */
 void report_table_begin(struct report_table *t, const struct report_shape *shape);
 void report_table_add(struct report_table *t, const struct value *value);  /* value[columns] */
 void report_table_clear(struct report_table *t);  /* frees the rows; keeps the widths */

@@ -151,7 +151,7 @@ static void gaps_pane_follow_line(struct app *app, struct pane *pane, size_t i)
 const struct pane_ops gaps_pane = {
 	TABLE_PANE, .size = sizeof(struct gaps_pane), .is_scoped = true, .open = pane_scope_open,
 	.query = gaps_pane_open_query, .take = gaps_pane_take_answer, .report = gaps_pane_report,
-	.orders = "duration_ns start culprit", .marked = "duration_ns", .title = gaps_pane_get_title,
+	.orders = "duration_ns start culprit", .marked = "duration_ns", .is_ordered = true, .title = gaps_pane_get_title,
 	.above = gaps_pane_draw_above, .follow = gaps_pane_follow_line, .status_text = gaps_pane_get_status_text,
 	.omitted_text = gaps_pane_get_omitted_text, .drop_answer = gaps_pane_drop_answer, .name_prefix = "gaps of ",
 	.file_prefix = "gaps-", .sort = table_pane_sort, .name = table_pane_get_name, .file = table_pane_get_file_name,

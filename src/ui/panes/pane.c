@@ -220,6 +220,8 @@ void pane_move(struct app *app, int64_t by)
 		app_message(app, "no pane is open");
 		return;
 	}
+	if (p->ops->arrange_all && (int64_t)p->at + by + (int64_t)p->page >= (int64_t)p->lines)
+		p->ops->arrange_all(app, p);
 	int64_t to = (int64_t)p->at + by, last = p->lines ? (int64_t)p->lines - 1 : 0;
 	p->at = (size_t)(to < 0 ? 0 : to > last ? last : to);
 	if (p->ops->cursor_moved && p->at < p->lines)
@@ -321,7 +323,7 @@ bool pane_key(struct app *app, uint32_t key)
 {
 	struct pane *p = app->pane_below;
 	enum action action = keymap_find(&app->keymap, key);
-	int64_t n = app->count ? app->count : 1, page = p->page > 1 ? (int64_t)p->page - 1 : 1, all = (int64_t)p->lines;
+	int64_t n = app->count ? app->count : 1, page = p->page > 1 ? (int64_t)p->page - 1 : 1;
 	if (run_pane_key(app, p, key))
 		return true;
 	switch (action) {
@@ -331,8 +333,8 @@ bool pane_key(struct app *app, uint32_t key)
 	case ACT_PAGE_UP: pane_move(app, -n * page); return true;
 	case ACT_HALF_DOWN: pane_move(app, (n * page + 1) / 2); return true;
 	case ACT_HALF_UP: pane_move(app, -(n * page + 1) / 2); return true;
-	case ACT_FIRST: pane_move(app, -all); return true;
-	case ACT_LAST: pane_move(app, all); return true;
+	case ACT_FIRST: pane_move(app, INT32_MIN); return true;
+	case ACT_LAST: pane_move(app, INT32_MAX); return true;
 	default: break;
 	}
 	/* actions on gaps move the focus back to the rows; actions on time keep it */

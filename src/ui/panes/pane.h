@@ -78,6 +78,7 @@ struct pane_ops {
 	bool is_long;
 	void (*take)(struct app *app, struct pane *p, struct query *q);  /* takes the query's answer */
 	void (*arrange)(struct app *app, struct pane *p);       /* makes the lines, for the filter and the width */
+	void (*arrange_all)(struct app *app, struct pane *p);   /* makes also those after the first ones; NULL: all are made */
 	void (*sort)(struct app *app, struct pane *p, int by);  /* sorts by the next column (by 1), or the previous one (-1) */
 	void (*group)(struct app *app, struct pane *p);         /* groups the lines by the next key; NULL: no groups */
 	/* name: "flow of Debian/3525 critical_task"; title: the complete title once there is an answer. */
@@ -119,10 +120,12 @@ struct pane_ops {
 	void (*release)(struct pane *p);  /* frees everything else; the caller frees the state */
 	/* Of a pane that shows a report. orders: columns by which the lines can be sorted, "." = as in the report; marked:
 	 * columns in the colour of lost time; merged: a column that is shown only where it differs from the line above;
-	 * prefixes: texts before the row's title in the name ("gaps of ") and in the name of a file ("gaps-"). */
+	 * is_ordered: the rows of the report are in the first order; prefixes: texts before the row's title in the name
+	 * ("gaps of ") and in the name of a file ("gaps-"). */
 	bool is_table;
 	int (*report)(struct app *app, struct pane *p, FILE *f, struct report_how how, struct origin *o, struct error *err);
 	const char *orders, *marked, *merged;
+	bool is_ordered;
 	bool shows_text;  /* the pane shows the text before the table, such as a verdict */
 	const char *name_prefix, *file_prefix;
 };
@@ -167,8 +170,8 @@ const struct target *pane_target(const struct app *app, const struct pane *p, st
  * order and the lines' filter. Such a pane is one file: its query, its report, a title, and what Enter does. */
 struct table_pane {
 	struct pane pane;
-	struct report_table table;     /* the report's rows, if has_table */
-	bool has_table;
+	struct report_table table;     /* the report's rows, if has_table: those of the first screens, until more are needed */
+	bool has_table, needs_all;
 	struct time_axis axis;  /* of the times in the table */
 	size_t *line;           /* rows that pass the filter, sorted */
 	char *around;           /* text of the report before and after the table */
@@ -180,6 +183,7 @@ struct table_pane {
 size_t table_pane_row(const struct pane *pane, size_t i);  /* returns the row of the report that line i shows */
 void table_pane_drop(struct pane *pane);  /* frees the table */
 void table_pane_arrange(struct app *app, struct pane *pane);
+void table_pane_arrange_all(struct app *app, struct pane *pane);
 void table_pane_sort(struct app *app, struct pane *pane, int by);
 void table_pane_draw_headings(const struct app *app, const struct pane *pane, struct screen *s, int y);
 void table_pane_draw_line(struct app *app, struct pane *pane, struct screen *s, int y, size_t i, bool selected);
@@ -191,8 +195,8 @@ void table_pane_get_file_name(const struct app *app, const struct pane *pane, ch
 void table_pane_get_status_text(const struct app *app, const struct pane *pane, size_t i, char *buf, size_t size);
 int table_pane_export(struct app *app, struct pane *pane, FILE *f, enum report_format format, struct error *err);
 /* Operations of such a pane that no pane replaces. */
-#define TABLE_PANE .is_table = true, .arrange = table_pane_arrange, .heading = table_pane_draw_headings, \
-	.press_heading = table_pane_press_heading, .line = table_pane_draw_line
+#define TABLE_PANE .is_table = true, .arrange = table_pane_arrange, .arrange_all = table_pane_arrange_all, \
+	.heading = table_pane_draw_headings, .press_heading = table_pane_press_heading, .line = table_pane_draw_line
 
 /* Stores the window that panes use. Returns true if it is A..B, false if it is the window on the screen. */
 bool pane_window(const struct app *app, int64_t *from, int64_t *to);

@@ -121,7 +121,7 @@ static void path_pane_draw_arrows(struct app *app, const struct pane *pane, stru
 const struct pane_ops path_pane = {
 	TABLE_PANE, .size = sizeof(struct path_pane), .is_scoped = true, .open = path_pane_open,
 	.query = path_pane_open_query, .take = path_pane_take_answer, .report = path_pane_report,
-	.sort = path_pane_sort_next, .orders = "start duration_ns", .marked = "culprit",
+	.sort = path_pane_sort_next, .orders = "start duration_ns", .marked = "culprit", .is_ordered = true,
 	.title = path_pane_get_title, .follow = path_pane_follow_line, .overlay = path_pane_draw_arrows,
 	.drop_answer = path_pane_drop_answer, .name_prefix = "path of ", .file_prefix = "path-",
 	.name = table_pane_get_name, .file = table_pane_get_file_name, .status_text = table_pane_get_status_text,

@@ -8,6 +8,8 @@
 #include "ui/core/text_filter.h"
 #include "ui/panes/pane.h"
 
+#define SCREENS 2  /* screens of rows that are laid out before the user scrolls to their end */
+
 static const char *name_of(const struct column *c)
 {
 	return c->name ? c->name : c->heading;
@@ -48,8 +50,14 @@ void table_pane_drop(struct pane *pane)
 	p->texts_cap = 0;
 	p->line = NULL;
 	p->around = NULL;
-	p->has_table = false;
+	p->has_table = p->needs_all = false;
 	pane->lines = 0;
+}
+
+/* Returns true if all rows must be laid out: to be sorted or filtered, or because the end of the first ones was reached. */
+static bool needs_all(const struct table_pane *p)
+{
+	return p->needs_all || p->order || *p->pane.filter || !p->pane.ops->is_ordered;
 }
 
 /* Writes the report of the pane into its table, and the text around it into p->around. */
@@ -64,6 +72,7 @@ static void make_table(struct app *app, struct table_pane *p)
 	FILE *f = open_memstream(&p->around, &size);
 	report_table_release(&p->table);
 	p->axis = app->axis;
+	p->table.most = needs_all(p) ? 0 : (size_t)SCREENS * (size_t)app->h_cells;
 	p->table.clock = clock_text;
 	p->table.clock_arg = &p->axis;
 	how.table = &p->table;
@@ -126,7 +135,8 @@ static void make_text(const struct app *app, struct table_pane *p)
 void table_pane_arrange(struct app *app, struct pane *pane)
 {
 	struct table_pane *p = table_pane_state(pane);
-	if (!p->has_table || p->axis.format != app->axis.format || p->axis.origin != app->axis.origin)
+	const bool same_axis = p->axis.format == app->axis.format && p->axis.origin == app->axis.origin;
+	if (!p->has_table || !same_axis || (p->table.has_more && needs_all(p)))
 		make_table(app, p);
 	free(p->line);
 	p->line = mem_new(p->table.rows + 1, sizeof *p->line);
@@ -147,6 +157,16 @@ void table_pane_arrange(struct app *app, struct pane *pane)
 		qsort_r(p->line, rows, sizeof *p->line, compare_lines, p);
 	}
 	report_table_fit(&p->table, app->w - 2);
+	if (p->table.has_more && pane->at + pane->page >= pane->lines)
+		table_pane_arrange_all(app, pane);
+}
+
+void table_pane_arrange_all(struct app *app, struct pane *pane)
+{
+	struct table_pane *p = table_pane_state(pane);
+	p->needs_all = true;
+	if (p->table.has_more)
+		table_pane_arrange(app, pane);
 }
 
 void table_pane_sort(struct app *app, struct pane *pane, int by)
