@@ -192,11 +192,11 @@ void recording_lines_print(const struct recording_lines *r, FILE *f)
 	int width = 9;
 	for (size_t i = 0; i < r->lines; i++)
 		width = text_width(r->row[i].name) > width ? text_width(r->row[i].name) : width;
-	fprintf(f, "%-*s  %-16s  %7s  %-5s  %5s  verdict\n", width, "recording", "when", "long", "who", "share");
+	fprintf(f, "%-*s  %-16s  %7s  %-8s  %5s  verdict\n", width, "recording", "when", "long", "machines", "share");
 	for (size_t i = 0; i < r->lines; i++) {
 		const struct ui_recording *l = &r->row[i];
 		ui_recording_texts(l, when, length, share);
-		fprintf(f, "%s%*s  %-16s  %7s  %-5s  %5s  %s\n", l->name, width - text_width(l->name), "", when, length, l->who,
+		fprintf(f, "%s%*s  %-16s  %7s  %-8s  %5s  %s\n", l->name, width - text_width(l->name), "", when, length, l->who,
 		        share, l->read ? l->verdict : "..");
 	}
 }

@@ -26,14 +26,25 @@ struct details {
 	int w;
 };
 
+/* Writes the name of the thread that an attribute names, which it had longest. */
+static void thread_comm(const struct app *app, int64_t value, char *buf, size_t size)
+{
+	uint32_t tid;
+	const int machine = catalog_ref(&app->catalog, value, &tid);
+	const int thread = machine < 0 ? -1 : catalog_find_thread(&app->catalog, (uint32_t)machine, (int32_t)tid);
+	text_escape(buf, size, thread < 0 ? "" : catalog_longest_name(&app->catalog, (uint32_t)thread));
+}
+
 /* Adds the value of an attribute at the cursor: "Status PREEMPTED since 12:03:04.113900, for 5.21 ms". */
 static void add_attribute(struct app *app, struct pager *p, const char *name, uint32_t attr)
 {
 	struct interval iv;
-	char value[256], of[200], from[TIME_TEXT], d[TIME_TEXT];
+	char value[320], of[200], comm[64] = "", from[TIME_TEXT], d[TIME_TEXT];
 	if (attr == HISTORY_NONE || history_stab(app->h, attr, app->view.cursor, &iv, NULL) < 0)
 		return;
 	int type = history_type(app->h, attr);
+	if (type == HISTORY_REF && strcmp(name, thread_schema[THREAD_WOKEN_BY].name) == 0)
+		thread_comm(app, iv.value, comm, sizeof comm);
 	if (iv.value == HISTORY_NULL)
 		snprintf(value, sizeof value, "-");
 	else if (type == HISTORY_STATE)
@@ -41,8 +52,8 @@ static void add_attribute(struct app *app, struct pager *p, const char *name, ui
 	else if (type == HISTORY_STRING)
 		text_escape(value, sizeof value, history_string(app->h, iv.value));
 	else if (type == HISTORY_REF)
-		snprintf(value, sizeof value, "%s/%" PRIu32, text_escape(of, sizeof of,
-		         history_string(app->h, history_ref_text(iv.value))), history_ref_number(iv.value));
+		snprintf(value, sizeof value, "%s/%" PRIu32 "%s%s", text_escape(of, sizeof of,
+		         history_string(app->h, history_ref_text(iv.value))), history_ref_number(iv.value), *comm ? " " : "", comm);
 	else
 		snprintf(value, sizeof value, "%" PRId64, iv.value);
 	time_clock(from, iv.start, 9);

@@ -4,6 +4,7 @@
  * It lists the ASK_LISTED longest gaps; without a filter, sums, histogram and percentiles cover all gaps. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/timefmt.h"
 #include "ui/panes/pane.h"
@@ -86,6 +87,8 @@ static void gaps_pane_get_title(const struct app *app, const struct pane *pane, 
 	char name[512], total[TIME_TEXT], length[TIME_TEXT], of_all[64] = "";
 	struct target s;
 	table_pane_get_name(app, pane, name, sizeof name);
+	if (shown.count == 1)
+		memmove(name + strlen("gap"), name + strlen("gaps"), strlen(name + strlen("gaps")) + 1);
 	if (l->all.count == 0 && !catalog_has_host_trace(&app->catalog, pane_target(app, pane, &s))) {
 		snprintf(buf, size, " %s: unknown without a host trace ", name);
 		return;

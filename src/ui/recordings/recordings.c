@@ -120,7 +120,7 @@ struct columns { int name, when, length, who, share; };
 
 static struct columns fit_columns(const struct list_screen *s, int w)
 {
-	struct columns c = { 9, 16, 7, 5, 5 };
+	struct columns c = { 9, 16, 7, 8, 5 };
 	for (size_t i = 0; i < s->len; i++) {
 		const int width = text_width(s->list->row[s->order[i]].name);
 		c.name = width > c.name ? width : c.name;
@@ -174,7 +174,7 @@ static void draw_table(struct list_screen *s, struct screen *out, int y, int end
 	int x = draw_cell(out, 2, y, c.name, false, label, "recording");
 	x = draw_cell(out, x, y, c.when, false, label, "when");
 	x = draw_cell(out, x, y, c.length, true, label, "long");
-	x = draw_cell(out, x, y, c.who, false, label, "who");
+	x = draw_cell(out, x, y, c.who, false, label, "machines");
 	x = draw_cell(out, x, y, c.share, true, label, "share");
 	draw_cell(out, x, y++, out->w - x, false, label, "verdict");
 	s->first_line = y;
