@@ -104,7 +104,6 @@ static int drop_interval(void *arg, const struct gap_interval *p)
 static void ask_about_all(const struct catalog *catalog, int64_t from, int64_t to)
 {
 	struct findings findings;
-	struct wait_list waits;
 	struct poll_list polls;
 	struct preempted_code_list code;
 	struct periodic_list timers;
@@ -121,8 +120,7 @@ static void ask_about_all(const struct catalog *catalog, int64_t from, int64_t t
 	ask_query(locks_open(catalog, NULL, from, to));
 	ask_query(core_share_open(catalog, target, n, from, to));
 	free(target);
-	if (waits_of(catalog, NULL, from, to, &waits, NULL) == 0)
-		waits_release(&waits);
+	ask_query(waits_open(catalog, NULL, from, to));
 	if (polls_of(catalog, NULL, from, to, &polls, NULL) == 0)
 		polls_release(&polls);
 	if (preempted_code_of(catalog, NULL, from, to, &code, NULL) == 0)
@@ -141,13 +139,11 @@ static void ask_about_machine(const struct catalog *catalog, const struct target
 static void ask_about_row(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to)
 {
 	struct demand demand;
-	struct wait_list waits;
 	char *text = NULL;
 	if (s->kind == TARGET_THREAD && (demand_of(catalog, s, from, to, &demand, NULL) < 0 || demand.alive == 0))
 		return;
 	ask_query(path_open(catalog, s, from, to, NULL));
-	if (waits_of(catalog, s, from, to, &waits, NULL) == 0)
-		waits_release(&waits);
+	ask_query(waits_open(catalog, s, from, to));
 	if (explain_window(catalog, s, from, to, &text, NULL) < 0)  /* reads the flow; a CPU of the host has only that */
 		ask_query(flow_open(catalog, s, from, to, &(struct flow_options){ 0 }, NULL));
 	free(text);

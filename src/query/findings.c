@@ -410,17 +410,3 @@ void findings_release(struct findings *f)
 	free(f->item);
 	*f = (struct findings){ 0 };
 }
-
-int finding_first(const struct history *h, int64_t begin, int64_t end, struct finding *out, struct error *err)
-{
-	struct catalog catalog;
-	struct findings all = { 0 };
-	int status = catalog_open(&catalog, h, err);
-	if (status == 0)
-		status = findings_of(&catalog, NULL, begin, end, &all, err);
-	if (status == 0)
-		*out = all.item[0];
-	findings_release(&all);
-	catalog_release(&catalog);
-	return status;
-}

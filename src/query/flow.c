@@ -206,12 +206,6 @@ void flow_take(struct query *q, struct flow *out)
 int flow_of(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to,
             const struct flow_options *options, struct flow *out, struct error *err)
 {
-	*out = (struct flow){ 0 };
 	const struct flow_options all = { .intervals = SIZE_MAX };
-	struct query *q = flow_open(catalog, s, from, to, options ? options : &all, err);
-	int status = q ? query_run(q, NULL, err) : -1;
-	if (status == 0)
-		flow_take(q, out);
-	query_close(q);
-	return status;
+	RETURN_ANSWER(flow_open(catalog, s, from, to, options ? options : &all, err), flow_take, out, err);
 }

@@ -1098,7 +1098,5 @@ int findings_of(const struct catalog *catalog, const struct target *target, int6
 void findings_release(struct findings *f);
 /* Returns true for the host of VMs, and for the control domain of Xen: a victim only if nothing else is one. */
 bool findings_take_last(const struct catalog *catalog, uint32_t machine);
-/* Does the same for a history without an open catalog, and keeps only the first finding. */
-int finding_first(const struct history *h, int64_t begin, int64_t end, struct finding *out, struct error *err);
 
 #endif
