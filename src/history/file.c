@@ -12,6 +12,7 @@
 #include "base/atomic_file.h"
 
 #define EAGER_VERIFY_MAX (UINT64_C(1) << 20)  /* bytes: smaller tables are verified when the file is opened */
+#define JUMPS_MAPPED 256
 #define REINDEX_REMEDY "index the traces again: stealscope index DIR -o FILE"
 
 int file_fail_damaged(const struct history *h, uint64_t offset, const char *why, struct error *err)
@@ -30,9 +31,20 @@ int file_fail_damaged(const struct history *h, uint64_t offset, const char *why,
 	return -1;
 }
 
+void history_unmap_read(const struct history *h)
+{
+	madvise((void *)(uintptr_t)h->map, (size_t)h->size, MADV_DONTNEED);
+}
+
+/* Records that a block is sound. A first read out of order, as by a search, makes the kernel map 64 KiB of its cache: after
+ * JUMPS_MAPPED of them, all is unmapped. */
 static void set_verified(const struct history *h, uint64_t bit)
 {
+	struct history *writable = (struct history *)(uintptr_t)h;
 	atomic_fetch_or_explicit(&h->verified[bit / 64], UINT64_C(1) << bit % 64, memory_order_release);
+	if (atomic_exchange_explicit(&writable->latest, bit, memory_order_relaxed) + 1 != bit &&
+	    atomic_fetch_add_explicit(&writable->jumps, 1, memory_order_relaxed) % JUMPS_MAPPED == JUMPS_MAPPED - 1)
+		history_unmap_read(h);
 }
 
 /* Verifies block `part` of SECTION_SUMS, the checksums of blocks. */
@@ -151,11 +163,6 @@ static int read_header(struct history *h, struct error *err)
 	    h->begin > h->end || h->begin < -TIME_LIMIT || h->end > TIME_LIMIT)
 		return file_fail_damaged(h, HEADER_BLOCK, "the block size or the time span is invalid", err);
 	return read_sections(h, err);
-}
-
-void history_unmap_read(const struct history *h)
-{
-	madvise((void *)(uintptr_t)h->map, (size_t)h->size, MADV_DONTNEED);
 }
 
 static int map_file(struct history *h, struct error *err)

@@ -25,6 +25,7 @@ struct history {
 	struct { uint64_t offset, size; } section[SECTIONS];
 	uint64_t blocks, sum_blocks;
 	_Atomic uint64_t *verified;  /* one bit per block, then one bit per block of checksums */
+	_Atomic uint64_t latest, jumps;  /* the block verified last, and number of those that did not follow the previous one */
 	struct crc32c crc;
 	atomic_int damaged;      /* 0: no damage found, 1: the damage is being recorded, 2: recorded in `damage` */
 	struct error damage;
