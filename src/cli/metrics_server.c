@@ -16,7 +16,7 @@
 #include "base/mem.h"
 #include "base/number.h"
 
-#define METRICS_CLIENTS 16
+#define METRICS_CLIENTS 64    /* so many slow clients keep their places, and let others have time to send a request */
 #define BACKLOG 128           /* connections that the kernel keeps for us */
 #define ACCEPTS 64            /* most connections accepted at a time */
 #define REQUEST_MAX 4096
