@@ -97,6 +97,9 @@ def check_requests(folder, lines):
     lanes = {r["request"] for r in rows if "-" in r["request"]}
     check(lanes == {"static-1", "handle_call-1", "handle_call-2", "loop-1", "loop-2"} or
           lanes == {"static-1", "handle_call-1", "loop-1", "loop-2"}, f"requests have a lane of their kind {sorted(lanes)}")
+    missing = [(name, number) for name, number in lines if name in ("static", "call", "loop") and number not in by_id]
+    check(not missing, f"requests that the server has marked, not recorded: {missing} "
+                       f"{notes('latency', 'requests', f'{folder}/r') if missing else ''}")
     for kind, printed in (("static", "static"), ("handle_call", "call"), ("loop", "loop")):
         marks = [by_id[number] for name, number in lines if name == printed]
         check_pairs(kind, [r for r in rows if r["request"].startswith(f"{kind}-")], marks)
