@@ -159,6 +159,24 @@ def check_refusals(folder):
         check(words in p.stderr and "bad.yaml" in p.stderr, f"a wrong table is refused: {p.stderr.strip()}")
 
 
+def check_others(folder):
+    """An instance that is off and asks for marks takes them from all recorders that began before: none is in this state."""
+    def read(path, file):
+        try:
+            with open(f"{path}/{file}", encoding="ascii") as f:
+                return f.read().strip()
+        except OSError:  # a kernel without the option, or the instance is gone
+            return ""
+    seen, wrong = 0, 0
+    with subprocess.Popen([PROGRAM, "record", "--host-only", "--no-index", "-t", "300ms", "-o", f"{folder}/others"],
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as p:
+        while p.poll() is None:
+            for path in instances(p.pid):
+                state = [read(path, file) for file in ("options/copy_trace_marker", "tracing_on", "options/copy_trace_marker")]
+                seen, wrong = seen + (state == ["1", "1", "1"]), wrong + (state == ["1", "0", "1"])
+    check(wrong == 0, f"the recorder asked for marks {seen} times while it was on, {wrong} times while it was off")
+
+
 def check_containers(folder):
     """A container that runs at the start is a machine of the recording."""
     def turns():
@@ -263,6 +281,7 @@ def main():
         check_requests(folder, lines)
         check_answers(folder)
         check_refusals(folder)
+        check_others(folder)
         if shutil.which("unshare"):
             check_containers(folder)
             check_many_programs(folder)

@@ -82,9 +82,23 @@ static bool write_text(const char *dir, const char *file, const char *text)
 	return is_written;
 }
 
+/* Starts or stops an instance. Marks of requests are written to the main buffer; since Linux 6.10 instances may have a
+ * copy, but one that is off and asks for it takes the marks from those that were created before. */
+static bool switch_instance(const char *dir, bool on)
+{
+	if (!on)
+		write_text(dir, "options/copy_trace_marker", "0");
+	const bool is_switched = write_text(dir, "tracing_on", on ? "1" : "0");
+	const int why = errno;
+	if (on)
+		write_text(dir, "options/copy_trace_marker", "1");
+	errno = why;
+	return is_switched;
+}
+
 static bool destroy_instance(const char *dir)
 {
-	write_text(dir, "tracing_on", "0");
+	switch_instance(dir, false);
 	return rmdir(dir) == 0;
 }
 
@@ -173,8 +187,6 @@ int tracer_set_up(struct tracer *t, const char *clock, char *const *event, size_
 	/* Pages mark lost events only in overwrite mode. */
 	write_tracefs_file(t, "options/overwrite", "1", NULL);
 	write_tracefs_file(t, "options/record-tgid", "1", NULL);
-	/* Marks of requests are written to the main buffer; since Linux 6.10 instances may have a copy. */
-	write_tracefs_file(t, "options/copy_trace_marker", "1", NULL);
 	for (size_t i = 0; i < events; i++) {
 		char *file = mem_printf("events/%s/enable", event[i]);
 		const int rc = write_tracefs_file(t, file, "1", err);
@@ -195,7 +207,7 @@ int tracer_resize(struct tracer *t, uint64_t kilobytes, struct error *err)
 
 int tracer_switch(struct tracer *t, bool on, struct error *err)
 {
-	return write_tracefs_file(t, "tracing_on", on ? "1" : "0", err);
+	return switch_instance(t->dir, on) ? 0 : error_system(err, NULL, "tracefs: cannot write tracing_on to %s", t->dir);
 }
 
 int tracer_clear(struct tracer *t, struct error *err)
