@@ -177,7 +177,7 @@ static int parse_options(struct record_command *w, int argc, char **argv, struct
 	};
 	const struct opts opts = { "record [VM[=ACCESS]...] [-- COMMAND]",
 	                           "Record this host and its virtual machines, and show who took CPU time.\nACCESS to a "
-	                           "guest: ssh:[USER@]HOST, qga:, vsock:[CID]:PORT, cmd:COMMAND, or none.",
+	                           "guest: ssh:[USER@]HOST, qga:, vsock:[CID]:PORT, cmd:COMMAND or none.",
 	                           opt, sizeof opt / sizeof *opt, 0, -1 };
 	int first, own_argc = 1;
 	while (own_argc < argc && strcmp(argv[own_argc], "--") != 0)
