@@ -17,7 +17,7 @@ import time
 import urllib.request
 
 from e2e import BUILD, PROGRAM, check, free_port, is_sanitized, run, scratch, skip, table, until, waited
-from live_scene import steal_of
+from live_scene import Recording, steal_of
 
 LIBRARY = os.path.join(BUILD, "libstealscope-mark.so.1")
 REQUESTS = 25
@@ -117,15 +117,13 @@ def check_values(tmp, path):
     cpu = max(os.sched_getaffinity(0))
     hog = start(sys.executable, "-c", HOG, str(cpu))
     trace = os.path.join(tmp, "recording")
-    recorder = subprocess.Popen([PROGRAM, "record", "-t", "60s", "--host-only", "--no-index", "-o", trace],
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    recording = Recording(trace)  # it clears its buffers before it begins
+    recorder = recording.process
     children.append(recorder)
     instance = instance_of(recorder)
-    time.sleep(0.3)
     live = serve(path, cpu, REQUESTS, os.path.join(instance, "trace_marker") if instance else "/nonexistent")
     if instance:
-        recorder.send_signal(signal.SIGINT)
-        recorder.communicate(timeout=300)
+        recording.stop()
     hog.kill()
     # Some kernels do not report the switches of some tasks: such a request has unknown time.
     check(all(d["source"] == 1 and not d["flags"] & ~(2 | PARTIAL) for d in live.values()), "the page is the source of all requests")
