@@ -60,6 +60,16 @@ shell() {
 	wait_for 'ready>' "shell"
 }
 run() { t send-keys -t v "$1" Enter; }
+
+# Leaves the viewer. Until it has gone, its screen looks like that of the next one, and keys would reach the shell.
+quit() {
+	t send-keys -t v Q
+	for _ in $(seq 1200); do
+		[ "$(state '#{alternate_on}')" = 0 ] && return
+		sleep 0.05
+	done
+	fail 'Q does not leave the viewer'
+}
 view="$builddir/stealscope view $dir/world.steal"
 
 # The first minute; the shell is unchanged afterwards.
@@ -116,7 +126,7 @@ run fg
 wait_for '? help' 'fg'
 t send-keys -t v Tab '>'
 wait_for 'by host/2101 burnP6' 'keys after fg'
-t send-keys -t v Q
+quit
 
 # Fatal signals.
 for signal in HUP TERM QUIT ABRT SEGV; do
@@ -152,7 +162,7 @@ t send-keys -t v ':offset save' Enter
 wait_for "wrote $dir/traces/stealscope.yaml: Debian -5 us" 'save'
 t send-keys -t v m
 wait_for 'bookmark 1: ' 'a bookmark'
-t send-keys -t v Q
+quit
 run "clear; $builddir/stealscope view --glyphs ascii $dir/traces/stealscope.yaml"
 wait_for 'Debian -5 us' 'the offset in the first line'
 wait_for '1.00 us/cell' 'the window as it was left'
@@ -164,7 +174,7 @@ wait_for '  Debian/149 beacon' 'the bookmark of the run before, of the same trac
 t send-keys -t v d
 wait_for 'deleted: ' 'the bookmark is dropped'
 grep -q beacon "$XDG_STATE_HOME"/stealscope/*.bookmarks && fail 'the bookmark is still in the file'
-t send-keys -t v Q
+quit
 
 # The mouse after :set mouse: a click selects row and time, the wheel with Ctrl zooms or does nothing.
 run "clear; $view"
@@ -184,7 +194,7 @@ mouse '65;48;6M'
 wait_for 'Debian/880 sshd' 'the wheel goes to the next row'
 mouse '0;58;7M\033[<0;58;7m'  # press and release arrive together
 wait_for ' Debian/3525 critical_task 12:03:04.1180 RUNNING' 'a click over a slow line'
-t send-keys -t v Q
+quit
 
 # The progress of index stays within its line on a narrow terminal.
 shell 40 20
@@ -206,7 +216,7 @@ for _ in $(seq 100); do
 done
 sleep 1
 [ "$one" = "$(switches)" ] || fail 'the idle viewer woke up'
-t send-keys -t v Q
+quit
 
 # Terminal types and locales.
 for term in xterm-256color xterm screen linux vt100; do
@@ -225,19 +235,19 @@ for term in xterm-256color xterm screen linux vt100; do
 	wait_for 'BLOCKED 5.00' "End on $term"
 	t send-keys -t v BSpace
 	wait_for 'most delayed' "back again on $term"
-	t send-keys -t v Q
+	quit
 	wait_for "left-$term" "quit on $term"
 	screen | grep "left-$term" | grep -q preempt && fail "$term: the shell goes on in the legend"
 done
 run "clear; LC_ALL=C $view; echo left-C"
 wait_for 'critical_task' 'frame in the C locale'
 screen | LC_ALL=C grep -q '[^ -~]' && fail 'non-ASCII in the C locale'
-t send-keys -t v Q
+quit
 wait_for 'left-C' 'quit in the C locale'
 run "clear; NO_COLOR=1 $view"
 wait_for 'critical_task' 'frame with NO_COLOR'
 t capture-pane -p -e -t v | grep -qE "$esc\\[[0-9;]*(38;5|48;5|3[0-7]|4[0-7])" && fail 'colours in spite of NO_COLOR'
-t send-keys -t v Q
+quit
 run "clear; TERM=dumb $view; echo refused \$?"
 wait_for 'refused 4' 'dumb'
 screen | grep -q 'cannot move its cursor' || fail 'dumb: no reason was given'
