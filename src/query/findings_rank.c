@@ -150,7 +150,12 @@ static bool is_dark(const struct findings_query *v)
 	bool all = v->q.catalog->machines > 0;
 	for (uint32_t i = 0; i < v->q.catalog->machines; i++)
 		all &= v->dark[i] || !v->q.catalog->machine[i].threads;
-	return v->has_target ? v->dark[target_machine(v->q.catalog, &v->target)] : all;
+	if (!v->has_target)
+		return all;
+	const uint32_t machine = target_machine(v->q.catalog, &v->target);
+	const struct catalog_machine *m = &v->q.catalog->machine[machine];
+	/* The host's trace shows what a vCPU waits for. */
+	return v->dark[machine] && (v->target.kind != TARGET_CPU || m->kind != MACHINE_VM || m->hides_stolen_time);
 }
 
 /* Why a culprit, or everything, is unknown: the first one whose note concerns the target. */
