@@ -285,6 +285,10 @@ def check_nothing(folder):
         check_silent(index(make(folder, world + "_dark", world, "--no-sched", "--duration", "1s")), "no-scheduler-events")
     for seed in ("1", "2", "3"):
         check_silent(index(make(folder, "lost" + seed, "fibonacci", "--lost", "0.97", "--seed", seed)), "lost-events")
+    drowsy = index(make(folder, "drowsy", "pulse", "--no-wakeups", "--duration", "1s"))
+    first = findings(drowsy)[0]
+    check(first["kind"] == "unknown" and not first["healthy"] and first["reason"] == "no-wakeups", f"wakeups: {first}")
+    check("healthy" not in run("explain", drowsy).stdout, "wakeups: explain")
     traces = make(folder, "blind", "overcommit", "2", "--pcpus", "8", "--duration", "500ms")
     for stream in glob.glob(os.path.join(traces, "host", "kernel", "ch*_[1-7]")):
         os.unlink(stream)

@@ -238,6 +238,8 @@ void explain_next_steps(struct explanation *s)
 		fputs("Next: record with larger trace buffers; most of this was lost.\n", s->to);
 	else if (s->alone)
 		fputs("Next: record its host as well, at the same time.\n", s->to);
+	else if (s->findings->item[0].why == NOTE_NO_WAKEUPS)
+		fputs("Next: record sched_waking and sched_wakeup.\n", s->to);
 	else
 		fputs("Next: look at its own work; hardly anything delayed it.\n", s->to);
 }

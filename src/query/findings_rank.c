@@ -240,40 +240,54 @@ static void add_chain(struct findings_query *v)
 	v->entry[v->entries - 1].weight = v->chain.ns < below ? v->chain.ns : below;
 }
 
+/* Makes the finding one on what was recorded, after the text that says what is missing. */
+static void qualify(struct finding *f, const char *missing)
+{
+	char text[FINDING_TEXT];
+	snprintf(text, sizeof text, "%s", f->text);
+	f->kind = FINDING_UNKNOWN;
+	snprintf(f->text, sizeof f->text, "%s", missing);
+	f->main_bytes += strlen(f->text);
+	finding_add(f, "%s", text);
+}
+
 /* Without a source of stolen time it is unknown whether threads of the guest or the provider had the vCPU. A machine that
  * may be physical has no provider, and a note that asks what it is. */
 static void add_no_source(const struct findings_query *v, struct finding *f)
 {
 	const struct catalog *catalog = v->q.catalog;
-	char text[FINDING_TEXT];
 	bool is_guest = false;
 	for (uint32_t i = 0; i < catalog->machines; i++)
 		is_guest |= catalog->machine[i].is_virtual;
-	snprintf(text, sizeof text, "%s", f->text);
-	f->kind = FINDING_UNKNOWN;
 	for (int code = 0; code < NOTE_CODE_COUNT && f->why == NOTE_CODE_COUNT; code++)
 		if (note_code_hides_steal((enum note_code)code) && findings_have_note(v, NULL, (enum note_code)code, 0))
 			f->why = (enum note_code)code;
-	snprintf(f->text, sizeof f->text, "%s", !is_guest ? "unless this is a VM, whose host would be invisible here, "
-	         : "no host trace and no steal clock: time taken by the host is invisible here and counts as running; "
-	           "inside the guest, ");
-	f->main_bytes += strlen(f->text);
-	finding_add(f, "%s", text);
+	qualify(f, !is_guest ? "unless this is a VM, whose host would be invisible here, "
+	           : "no host trace and no steal clock: time taken by the host is invisible here and counts as running; "
+	             "inside the guest, ");
+}
+
+/* Without wakeups only the waits of preempted threads are visible: too little for "healthy". */
+static void add_no_wakeups(struct finding *f)
+{
+	f->why = NOTE_NO_WAKEUPS;
+	qualify(f, "no wakeups were recorded: waits after a sleep are invisible; apart from them, ");
 }
 
 static void add_healthy(struct findings_query *v)
 {
 	char name[ACTOR_TEXT];
 	struct finding *f = add_entry(v, &(struct victim){ .tier = TIER_GUESTS }, 0);
+	const bool is_partial = v->alone || v->no_wakeups;
 	f->kind = FINDING_HEALTHY;
-	if (v->has_target && v->alone)
+	if (v->has_target && is_partial)
 		finding_add(f, "nothing that was recorded delayed %s considerably",
 		            catalog_target_text(v->q.catalog, &v->target, name, sizeof name));
 	else if (v->has_target)
 		finding_add(f, "healthy: %s lost %.1f %% of the time it wanted to run",
 		            catalog_target_text(v->q.catalog, &v->target, name, sizeof name), 100 * v->worst_share);
 	else
-		finding_add(f, "%snothing lost more than %.0f %% of the time it wanted to run", v->alone ? "" : "healthy: ",
+		finding_add(f, "%snothing lost more than %.0f %% of the time it wanted to run", is_partial ? "" : "healthy: ",
 		            100 * FINDING_LIMIT);
 	f->main_bytes = strlen(f->text);
 	if (v->worst_share > 0 && !v->has_target)
@@ -364,6 +378,7 @@ static bool has_findings(const struct findings_query *v)
 int findings_rank(struct findings_query *v, struct error *err)
 {
 	char name[ACTOR_TEXT];
+	v->no_wakeups = findings_have_note(v, v->has_target ? &v->target : NULL, NOTE_NO_WAKEUPS, 0);
 	add_chain(v);
 	const int nothing = add_nothing(v, err);
 	if (nothing < 0)
@@ -390,6 +405,8 @@ int findings_rank(struct findings_query *v, struct error *err)
 			add_second_clause(v, f);
 		if (i == 0 && v->alone && !nothing)
 			add_no_source(v, f);
+		else if (f->kind == FINDING_HEALTHY && v->no_wakeups)
+			add_no_wakeups(f);
 		if (f->unknown >= UNKNOWN_SHARE && f->has_target)
 			finding_add(f, "; %.0f %% of the time of %s is unknown", 100 * f->unknown,
 			            catalog_target_text(v->q.catalog, &f->target, name, sizeof name));

@@ -61,6 +61,7 @@ struct findings_query {
 	struct actor lock_culprit;   /* culprit that took most of them; machine -1: none */
 	bool observed;               /* some thread or vCPU is known to have run */
 	bool guests, alone;          /* there are VMs; and none of them has a source of stolen time */
+	bool no_wakeups;             /* the waits of threads that slept before are invisible */
 	double worst_share;          /* largest share lost of the time wanted, of all candidates ... */
 	struct target worst;         /* ... and its target; valid if worst_share > 0 */
 	/* Findings so far: */

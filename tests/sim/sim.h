@@ -315,7 +315,7 @@ struct options {
 	                            * nothing down */
 	int64_t counter_faults;    /* reads of hardware counters at which faults begin, per million */
 	bool counters;             /* the host's records have instructions and cycles */
-	bool no_kvm, no_sched, no_truth, plain_names, bad_vcpu_id, late, containers, nested, hotplug;
+	bool no_kvm, no_sched, no_wakeups, no_truth, plain_names, bad_vcpu_id, late, containers, nested, hotplug;
 	uint8_t quota_facts;       /* enum quota_facts: records about throttled threads */
 	uint8_t steal_reads;       /* enum steal_reads: source of the guests' steal clocks */
 	const char *missing[16];

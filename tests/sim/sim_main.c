@@ -11,7 +11,7 @@
 
 enum { O_SEED = 256, O_DURATION, O_EVENTS, O_PCPUS, O_BEACON, O_HOGS, O_BURST, O_OFFSET, O_DRIFT, O_PERFECT, O_LOST,
        O_DUP,
-       O_BOGUS, O_JITTER, O_STEP, O_STEP_AT, O_PACKET, O_NO_KVM, O_NO_SCHED, O_NO_TRUTH, O_PLAIN, O_BAD_ID, O_MISSING,
+       O_BOGUS, O_JITTER, O_STEP, O_STEP_AT, O_PACKET, O_NO_KVM, O_NO_SCHED, O_NO_WAKEUPS, O_NO_TRUTH, O_PLAIN, O_BAD_ID, O_MISSING,
        O_LATE, O_CONTAINERS, O_NESTED, O_HOTPLUG, O_PLANT, O_WORK, O_SHARE, O_NICE, O_AFFINITY, O_WITHOUT, O_HIDE, O_POLL, O_SWAP,
        O_SIBLINGS, O_SLOWDOWN, O_COUNTERS, O_COUNTER_FAULTS, O_STEAL,
        O_QUOTA_FACTS };
@@ -28,6 +28,7 @@ static const struct option option[] = {
 	{ "clock-step", required_argument, NULL, O_STEP }, { "clock-step-at", required_argument, NULL, O_STEP_AT },
 	{ "packet", required_argument, NULL, O_PACKET }, { "no-kvm", no_argument, NULL, O_NO_KVM },
 	{ "no-sched", no_argument, NULL, O_NO_SCHED },
+	{ "no-wakeups", no_argument, NULL, O_NO_WAKEUPS },
 	{ "no-truth", no_argument, NULL, O_NO_TRUTH }, { "plain-names", no_argument, NULL, O_PLAIN },
 	{ "bad-vcpu-id", no_argument, NULL, O_BAD_ID }, { "missing", required_argument, NULL, O_MISSING },
 	{ "late", no_argument, NULL, O_LATE }, { "containers", no_argument, NULL, O_CONTAINERS },
@@ -88,6 +89,7 @@ static const char options_text[] =
 	"  --missing NAME          leave out that guest's trace, or \"host\" (repeatable)\n"
 	"  --late                  random: some guests' traces begin late or end early\n"
 	"  --no-sched              no sched events in all traces\n"
+	"  --no-wakeups            no sched_waking, sched_wakeup and sched_wakeup_new\n"
 	"  --hide NAME             threads of this name are current in no record\n"
 	"  --no-kvm                no kvm events in the host's trace\n"
 	"  --plain-names           all threads of a VM are called qemu-system-x86\n"
@@ -247,6 +249,8 @@ static bool flag_option(int opt, struct options *o)
 		return o->no_kvm = true;
 	case O_NO_SCHED:
 		return o->no_sched = true;
+	case O_NO_WAKEUPS:
+		return o->no_wakeups = true;
 	case O_NO_TRUTH:
 		return o->no_truth = true;
 	case O_PLAIN:

@@ -92,6 +92,8 @@ void record_write(struct cpu *c, enum record_kind kind, const union record_value
 
 	if (s->opt.no_sched && kind <= REC_EXEC)
 		return;
+	if (s->opt.no_wakeups && kind >= REC_WAKEUP && kind <= REC_WAKEUP_NEW)
+		return;
 	if (s->opt.no_kvm && ((kind >= REC_KVM_ENTRY && kind <= REC_USEREXIT) || kind >= REC_HALT_POLL))
 		return;
 	if (s->opt.hide && !c->host && c->cur && strcmp(thread_name(c->cur), s->opt.hide) == 0)
