@@ -96,14 +96,14 @@ static int add_interval(void *arg, const struct gap_interval *p)
 	return 0;
 }
 
-int culprit_waits_of(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to,
-                     const struct actor *culprit, const char *name, bool (*stop)(void *arg), void *arg,
+int culprit_waits_of(const struct catalog *catalog, const struct target *victim, const struct target *read, int64_t from,
+                     int64_t to, const struct actor *culprit, const char *name, bool (*stop)(void *arg), void *arg,
                      struct culprit_waits *out, struct error *err)
 {
-	struct waits_reader r = { .catalog = catalog, .self = s, .culprit = culprit, .name = name, .stop = stop, .arg = arg,
-		.out = out };
+	struct waits_reader r = { .catalog = catalog, .self = victim, .culprit = culprit, .name = name, .stop = stop,
+		.arg = arg, .out = out };
 	*out = (struct culprit_waits){ .longest_by = { -1, -1, 0, FLOW_RUNNING, 0 } };
-	const int status = gap_each_interval_of(catalog, s, from, to, add_interval, &r, err);
+	const int status = gap_each_interval_of(catalog, read, from, to, add_interval, &r, err);
 	free(r.actor);
 	free(r.actor_name);
 	free(r.ns);

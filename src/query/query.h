@@ -824,10 +824,11 @@ struct culprit_waits {
 	bool found;
 };
 
-/* Reads the gaps of a machine, vCPU or thread within [from, to]. culprit, name: a top culprit of the target and its raw
- * name. Calls `stop` now and then, and returns 1 if it returns true. Returns 0, or -1 on error. */
-int culprit_waits_of(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to,
-                     const struct actor *culprit, const char *name, bool (*stop)(void *arg), void *arg,
+/* Reads the gaps of `read` (a machine, vCPU or thread) within [from, to]; their culprits are named from the view of the
+ * victim. culprit, name: a top culprit of the victim and its raw name. Calls `stop` now and then, and returns 1 if it
+ * returns true. Returns 0, or -1 on error. */
+int culprit_waits_of(const struct catalog *catalog, const struct target *victim, const struct target *read, int64_t from,
+                     int64_t to, const struct actor *culprit, const char *name, bool (*stop)(void *arg), void *arg,
                      struct culprit_waits *out, struct error *err);
 
 /* ---- Wakers of idle vCPUs --------------------------------------------------------------------------------------- */

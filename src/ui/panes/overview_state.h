@@ -14,6 +14,7 @@ struct overview {
 	bool *has_waits;
 	struct question waits_question;
 	size_t asked[WAITS_MAX], asked_len;  /* the pending question's rows */
+	bool asked_all;             /* ... of which all waits are read: to find the one in which the culprit took most */
 	size_t follow;              /* row whose wait by its culprit is opened when it is known; SIZE_MAX: none */
 	size_t machines;            /* number of lines that show machines */
 	enum summary_order by;

@@ -1,4 +1,5 @@
-/* The overview's waits: for each visible row the longest one, and the longest one by its top culprit. */
+/* The overview's waits: who took the longest wait of each visible row, and, for the row that is followed, the wait in
+ * which its top culprit took most. The first reads one wait of a row, the second all of them. */
 #include "ui/panes/overview.h"
 #include "ui/panes/overview_state.h"
 
@@ -19,12 +20,15 @@ void overview_forget_waits(struct overview *p)
 	p->follow = SIZE_MAX;
 }
 
-/* Waits of the visible rows: the longest one, and the longest one by the top culprit of each row. */
 struct waits_query {
 	const struct catalog *catalog;
 	struct async_queries *queries;
-	int64_t from, to;
-	struct { struct target target; struct actor culprit; char *name; } row[WAITS_MAX];
+	struct {
+		struct target victim, read;
+		int64_t from, to;
+		struct actor culprit;
+		char *name;
+	} row[WAITS_MAX];
 	struct culprit_waits waits[WAITS_MAX];
 	size_t len, done;
 };
@@ -41,8 +45,8 @@ static int waits_step(void *state, int64_t until, struct error *err)
 	struct waits_query *q = state;
 	const size_t i = q->done;
 	(void)until;
-	if (culprit_waits_of(q->catalog, &q->row[i].target, q->from, q->to, &q->row[i].culprit, q->row[i].name,
-	                     waits_are_dropped, q, &q->waits[i], err) < 0)
+	if (culprit_waits_of(q->catalog, &q->row[i].victim, &q->row[i].read, q->row[i].from, q->row[i].to, &q->row[i].culprit,
+	                     q->row[i].name, waits_are_dropped, q, &q->waits[i], err) < 0)
 		return -1;
 	return ++q->done == q->len;
 }
@@ -58,7 +62,10 @@ static void waits_query_release(void *state)
 static void add_row(struct overview *p, struct waits_query *q, size_t row)
 {
 	const struct summary_row *r = &p->s.row[row];
-	q->row[q->len].target = r->group && r->gaps ? r->longest.target : r->target;
+	q->row[q->len].victim = r->group ? r->longest.target : r->target;
+	q->row[q->len].read = p->asked_all ? q->row[q->len].victim : r->longest.target;
+	q->row[q->len].from = p->asked_all ? p->s.start : r->longest.start;
+	q->row[q->len].to = p->asked_all ? p->s.end : r->longest.end;
 	q->row[q->len].culprit = r->culprit;
 	q->row[q->len++].name = mem_dup(r->culprit.name < p->s.names ? p->s.name[r->culprit.name] : "");
 	p->asked[p->asked_len++] = row;
@@ -69,11 +76,11 @@ static void ask_waits(struct app *app, struct overview *p)
 	static const struct task_kind kind = { waits_step, waits_query_release };
 	struct waits_query *q = mem_new(1, sizeof *q);
 	const size_t page = p->pane.page ? p->pane.page : (size_t)app->h_cells;
-	*q = (struct waits_query){ .catalog = &app->catalog, .queries = app->queries, .from = p->s.start, .to = p->s.end };
-	if (p->follow < p->s.rows && !p->has_waits[p->follow])
+	*q = (struct waits_query){ .catalog = &app->catalog, .queries = app->queries };
+	p->asked_all = p->follow < p->s.rows;
+	if (p->asked_all)
 		add_row(p, q, p->follow);
-	for (size_t i = p->pane.top; i < p->pane.lines && i < p->pane.top + page && q->len < WAITS_MAX &&
-	     p->follow == SIZE_MAX; i++)
+	for (size_t i = p->pane.top; i < p->pane.lines && i < p->pane.top + page && q->len < WAITS_MAX && !p->asked_all; i++)
 		if (!p->has_waits[p->line[i]] && p->s.row[p->line[i]].gaps)
 			add_row(p, q, p->line[i]);
 	if (q->len)
@@ -157,9 +164,9 @@ static void take_waits(struct app *app, struct overview *p)
 			p->waits[p->asked[i]] = ((struct waits_query *)query_task_state(query))->waits[i];
 	}
 	query_close(query);
-	p->asked_len = 0;
-	if (p->follow != SIZE_MAX && p->has_waits[p->follow])
+	if (p->asked_all && p->follow == p->asked[0])
 		overview_open_gap(app, p, p->follow);
+	p->asked_len = 0;
 }
 
 void overview_refresh(struct app *app, struct pane *pane)
@@ -196,16 +203,12 @@ void overview_follow_line(struct app *app, struct pane *pane, size_t i)
 	if (p->has_gaps && r->gaps > 0) {
 		app->row_chosen = true;
 		p->follow = p->line[i];
-		if (!p->has_waits || !p->has_waits[p->follow]) {
-			async_drop(app->queries, &p->waits_question);
-			p->asked_len = 0;
-			overview_refresh(app, pane);
-			if (p->follow != SIZE_MAX)
-				app_message(app, "searching for the longest wait by %s (any key cancels)",
-				            overview_culprit_text(app, p, r, name, sizeof name));
-		} else {
-			overview_open_gap(app, p, p->follow);
-		}
+		async_drop(app->queries, &p->waits_question);
+		p->asked_len = 0;
+		overview_refresh(app, pane);
+		if (p->follow != SIZE_MAX)
+			app_message(app, "searching for the longest wait by %s (any key cancels)",
+			            overview_culprit_text(app, p, r, name, sizeof name));
 		return;
 	}
 	p->return_view = app->view;
