@@ -222,7 +222,8 @@ static void test_keys_and_rows(void **state)
 	begin(&app, &stage, world);
 	const uint32_t count[ROW_KINDS] = { [ROW_MACHINE] = app.catalog.machines, [ROW_GROUP] = app.catalog.machines,
 		[ROW_REQUESTS] = app.catalog.machines, [ROW_CPU] = app.catalog.cpus, [ROW_EXECUTOR] = app.catalog.cpus,
-		[ROW_THREAD] = app.catalog.threads, [ROW_REQUEST] = (uint32_t)app.rows.requests };
+		[ROW_THREAD] = app.catalog.threads, [ROW_REQUEST] = (uint32_t)app.rows.requests,
+		[ROW_SLEEPERS] = app.catalog.cpus + app.catalog.machines };
 	for (unsigned kind = 0; kind < ROW_KINDS; kind++) {
 		assert_true(count[kind] > 0 || kind == ROW_PROVIDER);  /* no vCPU has a steal clock */
 		for (uint32_t i = 0; i < count[kind]; i++) {
