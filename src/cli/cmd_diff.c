@@ -21,13 +21,35 @@ struct diff_request {
 
 /* ---- Assertions */
 
-static int check_all(const struct diff *d, char *const *text, const struct diff_assertion *a, size_t n, FILE *out,
-                     struct error *err)
+/* Sets *why to the reason why a side does not show who ran; NULL: both do. */
+static int find_unknown(const struct diff_side side[2], const char **why, struct error *err)
+{
+	struct findings l;
+	*why = NULL;
+	for (int i = 0; i < 2; i++) {
+		if (findings_of(side[i].catalog, NULL, side[i].from, side[i].to, &l, err))
+			return -1;
+		const enum note_code code = l.item[0].why;
+		if (l.item[0].kind == FINDING_NOTHING)
+			*why = code < NOTE_CODE_COUNT ? note_row[code].name : "no event";
+		findings_release(&l);
+	}
+	return 0;
+}
+
+/* why: as find_unknown() sets it. */
+static int check_all(const struct diff *d, char *const *text, const struct diff_assertion *a, size_t n, const char *why,
+                     FILE *out, struct error *err)
 {
 	size_t failed = 0;
 	for (size_t i = 0; i < n; i++) {
 		const struct diff_row *r;
 		char change[40];
+		if (why) {
+			fprintf(out, "FAILS  %s: unknown (%s)\n", text[i], why);
+			failed++;
+			continue;
+		}
 		if (!diff_assertion_applies(&a[i], d))
 			return error_set(err, STATUS_INPUT, "--all lists the targets that are compared", "%s: no such target in both "
 			                 "recordings", text[i]);
@@ -119,8 +141,11 @@ static int compare_sides(struct query_context side[2], const struct diff_request
 		rc = report_diff(stdout, request->how, &d, request->all, &origin, err);
 		if (request->assertion.len && request->how.format == FORMAT_TEXT)
 			putchar('\n');
+		const char *why = NULL;
+		if (rc == 0 && request->assertion.len)
+			rc = find_unknown(sides, &why, err);
 		if (rc == 0)
-			rc = check_all(&d, (char *const *)request->assertion.item, a, request->assertion.len,
+			rc = check_all(&d, (char *const *)request->assertion.item, a, request->assertion.len, why,
 		               request->how.format == FORMAT_TEXT ? stdout : stderr, err);
 		origin_release(&origin);
 		diff_release(&d);

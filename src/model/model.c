@@ -290,7 +290,7 @@ static void add_notes(const struct model_run *r, const struct model *m, int64_t 
 			coverage_add_notes(r->trace[i], host_time, r->clock[i], notes);
 		if (info && coverage_has_losses(r->trace[i], r->clock[i]))
 			note_add(notes, CPU_STATE_LOST, mc->name, time_duration(text, model_unknown_cpu_time(m, i, end)));
-		if (info && notes)
+		if (info && notes && mc->has_seen_sched)
 			note_contradictions(mc, info->events, is_whole(r->trace[i], r->clock[i], notes, earlier), notes);
 		if (request_probes_orphans(mc))
 			note_add(notes, ENDS_WITHOUT_START, mc->name, (unsigned long long)request_probes_orphans(mc));
