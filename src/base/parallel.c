@@ -52,7 +52,7 @@ static void *worker_thread(void *arg)
 
 static void wait_for_worker(struct crew *c)
 {
-	const struct timespec until = timespec_of(clock_ns(CLOCK_REALTIME) + WATCH_NS);
+	const struct timespec until = timespec_of(clock_ns(CLOCK_MONOTONIC) + WATCH_NS);
 	pthread_cond_timedwait(&c->done, &c->lock, &until);
 }
 
@@ -102,6 +102,7 @@ int parallel_thread(pthread_t *thread, void *(*run)(void *), void *arg)
 int parallel_run(const struct parallel *p, size_t tasks)
 {
 	pthread_t thread[MAX_WORKERS];
+	pthread_condattr_t monotonic;
 	struct crew c = { .p = p, .tasks = tasks };
 	unsigned n = p->workers < MAX_WORKERS ? p->workers : MAX_WORKERS, started = 0;
 	n = n < tasks ? n : (unsigned)tasks;
@@ -109,7 +110,10 @@ int parallel_run(const struct parallel *p, size_t tasks)
 		return run_in_caller(p, tasks);
 	set_heap_padding();
 	pthread_mutex_init(&c.lock, NULL);
-	pthread_cond_init(&c.done, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&c.done, &monotonic);
+	pthread_condattr_destroy(&monotonic);
 	pthread_mutex_lock(&c.lock);
 	while (started < n && parallel_thread(&thread[started], worker_thread, &c) == 0)
 		started++;
