@@ -47,6 +47,9 @@ with scratch() as folder:
     check(page.count("<svg") == 2 and data[0] == ' type="application/json" id="timeline-data"', "it has pictures, of the moment and of all, data and a script")
     digest = base64.b64encode(hashlib.sha256(script[1].encode()).digest()).decode()
     check(f"script-src 'sha256-{digest}'" in page and script[0] == "", "its policy allows this script only")
+    markup = re.sub(r"(?s)<(svg|script|style).*?</\1>", "", page)
+    tags = {t: (len(re.findall(rf"<{t}[ >]", markup)), markup.count(f"</{t}>")) for t in ("a", "table", "td", "th", "tr")}
+    check(all(opened == closed > 0 for opened, closed in tags.values()), f"each element of a table ends {tags}")
     check(len(page) <= 300000, f"{len(page)} bytes")
     embedded = re.search(r"base64,([A-Za-z0-9+/=]+)", page).group(1)
     with open(f"{folder}/embedded.steal", "wb") as f:
