@@ -22,7 +22,7 @@ class Terminal:
     """The program on a terminal that answers with the given bytes."""
 
     def __init__(self, *args, **env):
-        self.out = b""
+        self.out, self.at = b"", 0  # at: end of what read() has found
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             os.environ.update({"TERM": "xterm-256color", "LC_ALL": "C.UTF-8", **env})
@@ -32,18 +32,21 @@ class Terminal:
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
 
     def read(self, pattern, seconds=120):
-        """Reads until the output since the last call contains the pattern; returns that output, None at the timeout."""
-        end, begin = time.monotonic() + seconds, len(self.out)
-        while not re.search(pattern, self.out[begin:], re.S):
-            if not select.select([self.fd], [], [], max(0, end - time.monotonic()))[0]:
-                return None
-            try:
-                data = os.read(self.fd, 65536)
-            except OSError:
-                data = b""
+        """Reads until the output after what the last call found contains the pattern; returns that output. None at the
+        timeout; the next call searches later output then."""
+        end, begin = time.monotonic() + seconds, self.at
+        while not (found := re.search(pattern, self.out[begin:], re.S)):
+            data = b""
+            if select.select([self.fd], [], [], max(0, end - time.monotonic()))[0]:
+                try:
+                    data = os.read(self.fd, 65536)
+                except OSError:
+                    pass
             if not data:
+                self.at = len(self.out)
                 return None
             self.out += data
+        self.at = begin + found.end()
         return self.out[begin:]
 
     def write(self, data):
@@ -102,6 +105,7 @@ def check_hostile(recording):
                    b"\x1b]11;rgb:-1/-1/-1\x07", b"\x1b]11;rgb:0x1/0x1/0x1\x07"):
         t, out = opened(recording, answer + TYPE)
         check(out is not None, f"{answer}: the overview is still there")
+        t.read(rb"(?!)", 0.2)
         t.write(b"\x1b]")  # Alt-] is a key again
         t.write(b"?")
         check(t.read(rb"(?i)help|keys") is not None, f"{answer}: keys work")
