@@ -308,6 +308,17 @@ static void waits_close(struct query *q)
 	free(c->vcpu);
 }
 
+/* Returns true if the vCPU is the target, or one of its machine or host; target NULL: any vCPU. */
+static bool is_vcpu_of(const struct catalog *catalog, uint32_t cpu, const struct target *s)
+{
+	const uint32_t machine = catalog->cpu[cpu].machine;
+	if (catalog->machine[machine].kind != MACHINE_VM)
+		return false;
+	if (!s || s->kind == TARGET_CPU)
+		return !s || s->index == cpu;
+	return s->kind == TARGET_MACHINE && (s->index == machine || catalog->machine[s->index].kind == MACHINE_HOST);
+}
+
 struct query *waits_open(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to)
 {
 	static const struct query_kind waits_query = { waits_walk, waits_join, waits_close };
@@ -323,13 +334,9 @@ struct query *waits_open(const struct catalog *catalog, const struct target *s, 
 	}
 	c->thread = s && s->kind == TARGET_THREAD ? s->index : NO_THREAD;
 	c->vcpu = mem_new(catalog->cpus, sizeof *c->vcpu);
-	for (uint32_t i = 0; i < catalog->cpus; i++) {
-		const struct catalog_machine *m = &catalog->machine[catalog->cpu[i].machine];
-		bool in_target = !s || (s->kind == TARGET_CPU ? s->index == i : s->index == catalog->cpu[i].machine ||
-		                        catalog->machine[s->index].kind == MACHINE_HOST);
-		if (m->kind == MACHINE_VM && c->thread == NO_THREAD && in_target)
+	for (uint32_t i = 0; i < catalog->cpus; i++)
+		if (is_vcpu_of(catalog, i, s))
 			c->vcpu[c->vcpus++] = i;
-	}
 	return &c->q;
 }
 
