@@ -21,7 +21,7 @@ struct diff_request {
 
 /* ---- Assertions */
 
-/* Sets *why to the reason why a side does not show who ran; NULL: both do. */
+/* Sets *why to the reason if the threads that ran are unknown on a side; NULL: both are known. */
 static int find_unknown(const struct diff_side side[2], const char **why, struct error *err)
 {
 	struct findings l;

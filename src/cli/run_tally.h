@@ -22,8 +22,8 @@ struct run_tally {
 	struct run_culprit { char name[LIVE_NAME]; int64_t ns; } culprit[RUN_CULPRITS];  /* of others, most first */
 	size_t culprits;
 	const char *source;        /* "bpf", "schedstat" */
-	double seen;               /* share that was seen, others is a minimum; schedstat: of the command's CPU time, whose
-	                            * waits were read; bpf: of its time except sleep */
+	double seen;               /* share that was seen; below 1, others is a minimum. schedstat: CPU time of the threads
+	                            * with known waits, of the command's CPU time; bpf: of its time except sleep */
 	double cost;               /* CPU time of this process as a share of the run */
 };
 

@@ -171,7 +171,7 @@ static void allowance_grow(struct allowance *a, int64_t max, int64_t rate, int64
 	a->at = now;
 }
 
-/* Returns a user's allowance, in the place of the user who has most left if he is new. */
+/* Returns a user's allowance. A new user takes the place of the one with most left. */
 static struct allowance *allowance_of(struct publisher *p, u32 uid, int64_t now)
 {
 	struct allowance *most = &p->user[0];

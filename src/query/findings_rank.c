@@ -158,7 +158,7 @@ static bool is_dark(const struct findings_query *v)
 	return v->dark[machine] && (v->target.kind != TARGET_CPU || m->kind != MACHINE_VM || m->hides_stolen_time);
 }
 
-/* Why a culprit, or everything, is unknown: the first one whose note concerns the target. */
+/* Reasons for an unknown culprit or an empty answer, by precedence: the first one with a note on the target. */
 static const struct unknown_reason { enum note_code code; const char *text; } unknown_reason[] = {
 	{ NOTE_NO_LAYOUT, "no layout describes the events of this trace; name one with --layout" },
 	{ NOTE_NO_SCHEDULER_EVENTS, "no scheduler event was recorded; record sched_switch, sched_waking and sched_wakeup" },

@@ -245,7 +245,7 @@ static const struct sums_kind {
 	{ "culprits", "culprits of", open_culprits, report_culprits, true, 0, "no lost time" },
 	{ "lengths", "lengths of", open_lengths, report_lengths, true, 0, "no gaps" },
 	{ "CPUs", "lost time by CPU of", open_cpus, report_cpus, false, 0, "no lost time" },
-	{ "exits", "VM exits of", open_exits, report_exit_rows, true, 2, "no VM exits were recorded" },
+	{ "exits", "VM exits of", open_exits, report_exit_rows, true, 2, "no VM exits" },
 	{ "wakers", "wakers of", open_wakers, report_wakers, true, 2, "no sleep ended" },
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
