@@ -15,6 +15,7 @@ import os
 import pty
 import random
 import re
+import select
 import shutil
 import signal
 import socket
@@ -192,19 +193,17 @@ def on_terminal(*args, columns=80, rows=24, **more):
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     p = subprocess.Popen([PROGRAM, *args], stdout=slave, stderr=subprocess.DEVNULL, **more)
-    os.close(slave)
     out = b""
-    while True:
-        try:
-            data = os.read(master, 65536)
-        except OSError:  # Linux: the other end is closed
-            data = b""
-        if not data:
-            break
-        out += data
+    last = b"\0"  # the test's own last byte: a terminal that is closed may drop what nobody has read yet
+    while not out.endswith(last):
+        if select.select([master], [], [], 0.02)[0]:
+            out += os.read(master, 65536)
+        elif p.poll() is not None:
+            os.write(slave, last)
+    os.close(slave)
     os.close(master)
     check(p.wait(timeout=300) == 0, f"on a terminal: stealscope {' '.join(args)}")
-    return out.decode().replace("\r\n", "\n")
+    return out.rstrip(last).decode().replace("\r\n", "\n")
 
 
 def commands():

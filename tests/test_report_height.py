@@ -16,7 +16,8 @@ def check_height(history, name, rows):
         check(any(re.search(heading, line) for line in lines), f"{name}: {command} keeps its heading in {rows} lines")
         every = on_terminal(words[0], history, *words[1:], "--top", "0", rows=rows).rstrip("\n").split("\n")
         few = on_terminal(words[0], history, *words[1:], rows=2 * rows).rstrip("\n").split("\n")
-        check(len(every) >= len(few) >= len(lines), f"{name}: {command}: a higher terminal has at least as many rows")
+        check(len(every) >= len(few) >= len(lines), f"{name}: {command}: a higher terminal has at least as many rows: "
+              f"{len(lines)} lines, {len(few)} of {2 * rows}, {len(every)} of all, the last one {few[-1]!r}")
         if len(every) > len(lines):
             check(any("--top" in line for line in lines), f"{name}: {command} states that rows are omitted")
     piped = run("steal", history, "--by", "thread").stdout
