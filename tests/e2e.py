@@ -187,12 +187,8 @@ def seeds(few, many):
     return range(first, first + number)
 
 
-def on_terminal(*args, columns=80, rows=24, **more):
-    """Returns the output of the program on a terminal of this size, by default one without links."""
-    more.setdefault("env", {**os.environ, "TERM": "vt100"})
-    master, slave = pty.openpty()
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-    p = subprocess.Popen([PROGRAM, *args], stdout=slave, stderr=subprocess.DEVNULL, **more)
+def until_exit(p, master, slave):
+    """Returns what the process writes to the terminal from now until its exit; closes the terminal."""
     out = b""
     last = b"\0"  # the test's own last byte: a terminal that is closed may drop what nobody has read yet
     while not out.endswith(last):
@@ -202,8 +198,18 @@ def on_terminal(*args, columns=80, rows=24, **more):
             os.write(slave, last)
     os.close(slave)
     os.close(master)
+    return out.rstrip(last)
+
+
+def on_terminal(*args, columns=80, rows=24, **more):
+    """Returns the output of the program on a terminal of this size, by default one without links."""
+    more.setdefault("env", {**os.environ, "TERM": "vt100"})
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+    p = subprocess.Popen([PROGRAM, *args], stdout=slave, stderr=subprocess.DEVNULL, **more)
+    out = until_exit(p, master, slave)
     check(p.wait(timeout=300) == 0, f"on a terminal: stealscope {' '.join(args)}")
-    return out.rstrip(last).decode().replace("\r\n", "\n")
+    return out.decode().replace("\r\n", "\n")
 
 
 def commands():

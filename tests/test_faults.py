@@ -9,7 +9,7 @@ import struct
 import subprocess
 import termios
 
-from e2e import BUILD, DATA, PROGRAM, SOURCE, check, is_sanitized, run, scratch, simulate, skip
+from e2e import BUILD, DATA, PROGRAM, SOURCE, check, is_sanitized, run, scratch, simulate, skip, until_exit
 from ftrace import Buffer, record, write_dat, write_machine
 
 LIBRARY = os.path.join(BUILD, "tests", "faults.so")
@@ -132,18 +132,12 @@ def bookmark(tmp, history, state, at, log):
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 120, 0, 0))
     p = subprocess.Popen([PROGRAM, "view", history], stdin=slave, stdout=slave, stderr=subprocess.DEVNULL, env=env)
-    os.close(slave)
     screen = b""
     for key, until in ((b"\x0c", b"host"), (b"m", b"? help"), (b"Q", b"bookmark ")):  # ^L removes the message
         while until not in screen:
             screen += os.read(master, 65536)
         os.write(master, key)
-    try:
-        while os.read(master, 65536):
-            pass
-    except OSError:  # Linux: the other end is closed
-        pass
-    os.close(master)
+    screen += until_exit(p, master, slave)
     if p.wait(timeout=300):
         check(False, f"fault {at}: the viewer sets a bookmark and exits")
     return screen, *(read_lines(state, kind) for kind in ("bookmarks", "view"))

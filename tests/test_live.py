@@ -12,7 +12,8 @@ import time
 
 import relay
 import schema
-from e2e import DATA, PROGRAM, check, document, finish, free_port, run, same, scratch, simulate, start, table, traces, until
+from e2e import (DATA, PROGRAM, check, document, finish, free_port, run, same, scratch, simulate, start, table, traces, until,
+                 until_exit)
 from relay import Recording, Relay, edited
 
 HOST = os.path.join(DATA, "fibonacci", "host")
@@ -247,17 +248,11 @@ def check_ended(tmp):
             r.hang()
             p = subprocess.Popen([PROGRAM, "index", r.url(host), "-o", os.path.join(tmp, "ended.steal")],
                                  stdout=subprocess.DEVNULL, stderr=theirs, start_new_session=True)
-            os.close(theirs)
             output = b""
-            try:
-                while b"reading" not in output:
-                    output += os.read(ours, 65536)
-                p.send_signal(number)
-                while True:
-                    output += os.read(ours, 65536)
-            except OSError:  # Linux: the other end is closed
-                pass
-        os.close(ours)
+            while b"reading" not in output:
+                output += os.read(ours, 65536)
+            p.send_signal(number)
+            output += until_exit(p, ours, theirs)
         check(p.wait(timeout=300) == -number and output.endswith(b"\r\x1b[K"), f"{number!r}: {output[-40:]}")
 
 
