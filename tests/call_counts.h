@@ -1,7 +1,6 @@
 /* Counts calls of malloc and of pthread_mutex_lock while `counting` is set. Replaces these functions in the program that
  * includes it; sanitizers keep their own malloc. */
-#ifndef STEALSCOPE_TESTS_CALL_COUNTS_H
-#define STEALSCOPE_TESTS_CALL_COUNTS_H
+#pragma once
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -44,5 +43,3 @@ int pthread_mutex_lock(pthread_mutex_t *m)
 	locks += counting;
 	return real(m);
 }
-
-#endif

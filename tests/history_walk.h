@@ -1,6 +1,5 @@
 /* Asks a history every query that its header offers. */
-#ifndef STEALSCOPE_TESTS_HISTORY_WALK_H
-#define STEALSCOPE_TESTS_HISTORY_WALK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,5 +15,3 @@ uint64_t history_walk(const struct history *h, uint64_t budget, struct error *er
 void history_repair_sums(uint8_t *file, size_t size);
 /* Returns the number of attributes of a valid file with chunks that refer to the intervals of another attribute. */
 unsigned history_echoes(const uint8_t *file);
-
-#endif

@@ -1,6 +1,5 @@
 /* Hand-made histories with requests: every attribute is an array with its value at every ns. */
-#ifndef STEALSCOPE_TESTS_LATENCY_WORLD_H
-#define STEALSCOPE_TESTS_LATENCY_WORLD_H
+#pragma once
 
 #include "test.h"
 
@@ -162,5 +161,3 @@ static struct latency_world *vm_world(struct latency_rows *r)
 	fill_values(r->host, 0, WORLD_NS - 1, THREAD_RUNNING);
 	return w;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Indexes traces into a history and checks conservation of time in it. */
-#ifndef STEALSCOPE_TESTS_MODEL_CONSERVE_H
-#define STEALSCOPE_TESTS_MODEL_CONSERVE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -35,5 +34,3 @@ uint32_t below(const struct history *h, uint32_t parent, const char *first, cons
 /* Checks that for each CPU the time of its current threads equals their RUNNING (and VIRT_PREEMPTED) time there, that
  * the states of vCPUs allow it, and that nothing runs twice. Returns the number of pairs compared. */
 size_t check_conservation(const struct history *h, const char *what);
-
-#endif

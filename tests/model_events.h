@@ -1,6 +1,5 @@
 /* Hand-made events of a host and one guest, fed to a model that records its changes. */
-#ifndef STEALSCOPE_TESTS_MODEL_EVENTS_H
-#define STEALSCOPE_TESTS_MODEL_EVENTS_H
+#pragma once
 
 #include "model_rec.h"
 
@@ -97,5 +96,3 @@ static void expect(const char *path, int64_t t, int64_t value)
 	if (is != value)
 		fail_msg("%s at %" PRId64 " is %" PRId64 ", not %" PRId64, path, t, is, value);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Entries and exits of the vCPU of model_events.h, on an SVM host. */
-#ifndef STEALSCOPE_TESTS_MODEL_EXITS_H
-#define STEALSCOPE_TESTS_MODEL_EXITS_H
+#pragma once
 
 #include "model_events.h"
 
@@ -34,5 +33,3 @@ static void enter(int64_t t)
 {
 	feed(0, kvm(t, EV_VCPU_ENTRY, 0, 0));
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Sink that records every change, and hand-made events, for the tests of the model. */
-#ifndef STEALSCOPE_TESTS_MODEL_REC_H
-#define STEALSCOPE_TESTS_MODEL_REC_H
+#pragma once
 
 #include <inttypes.h>
 
@@ -147,5 +146,3 @@ static int64_t rec_sum(struct rec *r, const char *path, int64_t value, int64_t t
 	}
 	return a ? sum : value == HISTORY_NULL ? t1 - t0 + 1 : 0;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Helpers for the tests of model/inference/vcpu_throttling.c: one vCPU, thread 154, on a CPU of the host; times in ms. */
-#ifndef STEALSCOPE_TESTS_MODEL_THROTTLING_H
-#define STEALSCOPE_TESTS_MODEL_THROTTLING_H
+#pragma once
 
 #include "model_events.h"
 
@@ -44,5 +43,3 @@ static void begin_with(const struct sync_vcpu *vcpu, size_t vcpus)
 	model = model_new(setup, COUNT(setup), false, &rec_ops, &rec, NULL);
 	assert_int_equal(model_begin(model, 0, 0, NULL, NULL), 0);
 }
-
-#endif

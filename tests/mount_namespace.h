@@ -1,6 +1,5 @@
 /* A mount namespace of its own for a test, in which it may mount file systems. */
-#ifndef STEALSCOPE_TESTS_MOUNT_NAMESPACE_H
-#define STEALSCOPE_TESTS_MOUNT_NAMESPACE_H
+#pragma once
 
 #include <fcntl.h>
 #include <sched.h>
@@ -32,5 +31,3 @@ static inline bool mount_namespace_enter(void)
 		return false;
 	return mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* Random histories of a host, two VMs and a container, and a brute-force resolver: one array per attribute, one value
  * per ns. */
-#ifndef STEALSCOPE_TESTS_FLOW_BRUTE_H
-#define STEALSCOPE_TESTS_FLOW_BRUTE_H
+#pragma once
 
 #include "query_world.h"
 
@@ -39,5 +38,3 @@ int vcpu_index(int vm, int64_t number);
 struct brute_answer of_thread(int i, int t);  /* returns the actor that thread i waits for at t */
 struct brute_answer vcpu_out(int v, int t);  /* returns the actor that keeps vCPU v, which is off the CPU, from running
                                               * at t */
-
-#endif

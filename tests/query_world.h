@@ -1,6 +1,5 @@
 /* Small hand-written histories for the tests of query/: one line of text per attribute. */
-#ifndef STEALSCOPE_TESTS_FLOW_WORLD_H
-#define STEALSCOPE_TESTS_FLOW_WORLD_H
+#pragma once
 
 #include "query/query.h"
 
@@ -49,5 +48,3 @@ void world_hog_takes(struct world *w);
 /* Adds A/6, which runs on vCPU 0; A/5 is on CPU1 of A, which the host thread 50 executes. */
 void world_other_runs(struct world *w);
 struct target world_target(const struct world *w, const char *text);
-
-#endif

@@ -1,6 +1,5 @@
 /* Setup and checks for recordings of a fake host with two guests, which are shells of this machine with a fake tracefs. */
-#ifndef STEALSCOPE_TESTS_RECORD_RUNS_H
-#define STEALSCOPE_TESTS_RECORD_RUNS_H
+#pragma once
 
 #include "test.h"
 
@@ -160,5 +159,3 @@ static void check_record_error(const struct record_options *o, enum status statu
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-
-#endif

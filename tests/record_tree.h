@@ -1,7 +1,6 @@
 /* Fake machine for the tests of record/: /proc, /sys and /run below a temporary directory. record_tree.c replaces
  * mkdir() and rmdir() of the test program, so that they create and remove tracefs instances as the kernel does. */
-#ifndef STEALSCOPE_TESTS_RECORD_TREE_H
-#define STEALSCOPE_TESTS_RECORD_TREE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,5 +36,3 @@ void tree_tracefs(const struct record_tree *t, const char *prefix, unsigned page
 /* Creates tracefs for the guest script, with PREFIX as the script's root. PREFIX/machine.sh must be read first, and
  * PREFIX/bin must be the first directory in PATH. */
 void tree_guest(const struct record_tree *t, const char *prefix, unsigned pages);
-
-#endif

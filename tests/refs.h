@@ -1,6 +1,5 @@
 /* Sets references in hand-written histories, given as text like "host/42" (as `stealscope intervals` prints them). */
-#ifndef STEALSCOPE_TESTS_REFS_H
-#define STEALSCOPE_TESTS_REFS_H
+#pragma once
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,5 +15,3 @@ static inline int set_ref(struct history_builder *b, int64_t t, uint32_t attr, c
 	snprintf(name, sizeof name, "%.*s", (int)(slash - text), text);
 	return history_set(b, t, attr, history_ref(history_text(b, name, err), (uint32_t)strtoul(slash + 1, NULL, 10)), err);
 }
-
-#endif

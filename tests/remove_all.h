@@ -1,6 +1,5 @@
 /* Removes files and directories that a test has created. */
-#ifndef STEALSCOPE_TESTS_REMOVE_ALL_H
-#define STEALSCOPE_TESTS_REMOVE_ALL_H
+#pragma once
 
 #include <ftw.h>
 #include <stdio.h>
@@ -18,5 +17,3 @@ static void remove_all(const char *path)
 {
 	nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
-
-#endif

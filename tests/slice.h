@@ -4,8 +4,7 @@
  * Some sweeps are cut only where another build repeats them, or cut to fewer cases there: under sanitizers, which see the
  * same code in a part of the sweep, and with another compiler (STEALSCOPE_BRIEF). Cases with one expected answer are never
  * cut. e2e.py contains the same for Python. */
-#ifndef STEALSCOPE_TESTS_SLICE_H
-#define STEALSCOPE_TESTS_SLICE_H
+#pragma once
 
 #include <dirent.h>
 #include <stdbool.h>
@@ -73,5 +72,3 @@ static inline size_t slice_recordings(char *path[MAX_RECORDINGS], unsigned of)
 	free(entry);
 	return found;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * Integer arithmetic only. 64 hot attributes ("cpu<i>": a status of 0..5 if i is even, a TID if odd) get four fifths of
  * the changes; the others ("thr<i>": a status) get the rest, lower numbers more often. The gaps between changes are
  * about exponential with a mean of 6004 ns. */
-#ifndef STEALSCOPE_TESTS_STREAM_H
-#define STEALSCOPE_TESTS_STREAM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -72,5 +71,3 @@ static inline void stream_next(struct change_stream *g)
 	}
 	g->cur[g->attr] = g->value;
 }
-
-#endif

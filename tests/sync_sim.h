@@ -1,7 +1,6 @@
 /* A small simulator of VMs on a host for the tests of sync/: VM entries and exits, guest events between them, and two
  * clocks with a known relation. */
-#ifndef STEALSCOPE_TESTS_SYNC_SIM_H
-#define STEALSCOPE_TESTS_SYNC_SIM_H
+#pragma once
 
 #include "sync/sync.h"
 
@@ -69,5 +68,3 @@ int64_t sim_string(struct sync_sim *s, const char *text);
 struct trace *sim_host_trace(struct sync_sim *s);
 struct trace *sim_guest_trace(const char *machine, struct sim_events *e);
 void sim_end(struct sync_sim *s);
-
-#endif

@@ -1,6 +1,5 @@
 /* A simulated host with one guest, and the synchronization of the two. */
-#ifndef STEALSCOPE_TESTS_SYNC_WORLD_H
-#define STEALSCOPE_TESTS_SYNC_WORLD_H
+#pragma once
 
 #include <stdlib.h>
 
@@ -34,5 +33,3 @@ static inline void world_end(struct sync_world *w)
 	free(w->guest.ev);
 	sim_end(&w->sim);
 }
-
-#endif

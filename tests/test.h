@@ -1,6 +1,5 @@
 /* Headers that every cmocka test needs, in the order that cmocka requires. */
-#ifndef STEALSCOPE_TESTS_TEST_H
-#define STEALSCOPE_TESTS_TEST_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,5 +19,3 @@ static inline unsigned timeout_seconds(unsigned s)
 }
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
-
-#endif

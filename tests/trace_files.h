@@ -1,6 +1,5 @@
 /* Copies of the fibonacci recording in a temporary directory, which tests change and damage. */
-#ifndef STEALSCOPE_TESTS_TRACE_FILES_H
-#define STEALSCOPE_TESTS_TRACE_FILES_H
+#pragma once
 
 #include <stddef.h>
 
@@ -16,5 +15,3 @@ char *copy_trace(const char *name, const char *machine);
 void damage(const char *dir, const char *file, long offset, size_t len);  /* overwrites with noise */
 void cut(const char *dir, const char *file, long len);
 void delete(const char *dir, const char *file);
-
-#endif

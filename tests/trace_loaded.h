@@ -1,6 +1,5 @@
 /* Finds and loads the traces of a directory in tests/data; fails the test on errors. */
-#ifndef STEALSCOPE_TESTS_TRACE_LOADED_H
-#define STEALSCOPE_TESTS_TRACE_LOADED_H
+#pragma once
 
 #include "test.h"
 
@@ -48,5 +47,3 @@ static const struct trace *find(const struct loaded_traces *l, const char *machi
 	fail_msg("no machine %s", machine);
 	return NULL;
 }
-
-#endif

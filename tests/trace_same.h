@@ -1,6 +1,5 @@
 /* Compares two traces, event by event, with the texts of the string ids. */
-#ifndef STEALSCOPE_TESTS_TRACE_SAME_H
-#define STEALSCOPE_TESTS_TRACE_SAME_H
+#pragma once
 
 #include "test.h"
 
@@ -37,5 +36,3 @@ static size_t assert_same_events(const struct trace *a, const struct trace *b, e
 	trace_cursor_close(y);
 	return n;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Kinds of simulated worlds of test_truth, and the properties checked in each. */
-#ifndef STEALSCOPE_TESTS_TRUTH_CASES_H
-#define STEALSCOPE_TESTS_TRUTH_CASES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,5 +29,3 @@ extern const struct pinned pinned[];
 extern const size_t pinneds;
 /* Returns true if an unsynchronized clock counts as failure for this seed. */
 bool pinned_needs_clock(const char *name, uint64_t seed);
-
-#endif

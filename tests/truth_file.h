@@ -1,6 +1,5 @@
 /* Reads the simulator's truth from its CSV files, for tests. */
-#ifndef STEALSCOPE_TESTS_TRUTH_FILE_H
-#define STEALSCOPE_TESTS_TRUTH_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -79,5 +78,3 @@ const char *truth_value(const struct truth_file *t, const char *path, int64_t wh
 bool truth_is_unknown(const char *found);
 /* Returns a value of a history in the spelling of the truth. */
 const char *history_text_of(const struct history *h, uint32_t attr, int64_t value, char buf[32]);
-
-#endif

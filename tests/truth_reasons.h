@@ -1,8 +1,7 @@
 /* Why vCPUs do not execute, over all runs of test_truth: share that the analysis names.
  *
  * The analysis names a reason only if the host's events prove it; then it must be right. */
-#ifndef STEALSCOPE_TESTS_TRUTH_REASONS_H
-#define STEALSCOPE_TESTS_TRUTH_REASONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,5 +13,3 @@ void reasons_end_world(void);
 /* Returns true if a large enough share of each reason was named; prints the others. A reason that occurred for less than
  * enough_ns is not judged: the worlds of one seed resemble each other, so a few seeds may name few or all. */
 bool reasons_are_named(int64_t enough_ns);
-
-#endif

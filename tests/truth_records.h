@@ -1,7 +1,6 @@
 /* Facts contained in the records: whether the PID of a thread is recorded (in its own records, its fork, a state dump),
  * and whether a CPU recorded anything. */
-#ifndef STEALSCOPE_TESTS_TRUTH_RECORDS_H
-#define STEALSCOPE_TESTS_TRUTH_RECORDS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -24,5 +23,3 @@ bool records_have_pid(const struct truth_records *t, const char *path);
  * path: attribute of that CPU, or of a thread. */
 bool records_ambiguous(const struct truth_records *t, const struct truth_file *truth, const char *path, int64_t when);
 void records_release(struct truth_records *t);
-
-#endif

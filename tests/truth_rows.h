@@ -1,6 +1,5 @@
 /* Runs the simulator and compares every interval of every attribute of the history with the truth. */
-#ifndef STEALSCOPE_TESTS_TRUTH_ROWS_H
-#define STEALSCOPE_TESTS_TRUTH_ROWS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,5 +33,3 @@ struct truth_run {
 void run_report(struct truth_run *r, const char *path, int64_t from, int64_t to, const char *found, const char *is);
 int run_compare(struct truth_run *r, struct error *err);
 bool estimates_hold(void);  /* Returns true if the estimates of all runs are good enough; otherwise prints their error. */
-
-#endif

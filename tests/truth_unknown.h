@@ -1,7 +1,6 @@
 /* Error bounds that the estimated clocks report, by part of the run: only within these may a history differ from the
  * truth. */
-#ifndef STEALSCOPE_TESTS_TRUTH_UNKNOWN_H
-#define STEALSCOPE_TESTS_TRUTH_UNKNOWN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -54,5 +53,3 @@ void bounds_window(const struct truth_unknown *d, const char *path, int64_t *fro
 double bounds_unknown_share(const struct truth_unknown *d);
 /* Returns the largest error bound, except around possible steps. */
 int64_t bounds_max(const struct truth_unknown *d);
-
-#endif

@@ -1,6 +1,5 @@
 /* Presses keys in a viewer on the history `world`; the tests inspect its state. */
-#ifndef STEALSCOPE_TESTS_UI_KEYS_H
-#define STEALSCOPE_TESTS_UI_KEYS_H
+#pragma once
 
 #include "ui/core/viewer.h"
 #include "ui_script.h"
@@ -64,5 +63,3 @@ static void assert_shows(const char *keys, const char *text)
 		fail_msg("after %s: no \"%s\" in\n%s", keys, text, s);
 	free(s);
 }
-
-#endif

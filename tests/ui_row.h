@@ -1,6 +1,5 @@
 /* Returns the text of a screen's first row. */
-#ifndef STEALSCOPE_TESTS_UI_ROW_H
-#define STEALSCOPE_TESTS_UI_ROW_H
+#pragma once
 
 #include "ui/terminal/screen.h"
 
@@ -14,5 +13,3 @@ static inline void row_text(struct screen *s, char *to)
 		w--;
 	to[w] = '\0';
 }
-
-#endif

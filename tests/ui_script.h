@@ -1,6 +1,5 @@
 /* Runs scripts in a viewer on the history `world` and returns the resulting screens. */
-#ifndef STEALSCOPE_TESTS_UI_SCRIPT_H
-#define STEALSCOPE_TESTS_UI_SCRIPT_H
+#pragma once
 
 #include "test.h"
 
@@ -94,5 +93,3 @@ static const struct ui_options mono80 = { .glyphs = "ascii", .color = "never", .
 __attribute__((unused))
 static const struct ui_options mono120 = { .glyphs = "ascii", .color = "never", .width = 120, .height = 40,
 	.config = "/dev/null" };
-
-#endif

@@ -1,7 +1,6 @@
 /* An artificial recording for the tests of the viewer: a host with four CPUs and two VMs; burnP6 on the host competes
  * with one of them. */
-#ifndef STEALSCOPE_TESTS_UI_WORLD_H
-#define STEALSCOPE_TESTS_UI_WORLD_H
+#pragma once
 
 #include <stdint.h>
 
@@ -10,5 +9,3 @@
 
 /* Writes the history to path. threads: number of additional threads of Ubuntu that compete for its CPU. */
 void ui_world_write(const char *path, unsigned threads);
-
-#endif

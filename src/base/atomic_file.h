@@ -1,8 +1,7 @@
 /* Atomic files: a file gets its name when it is complete. It is written without a name (or under a temporary name if the
  * file system has no unnamed files), synced and renamed. A replaced file's permissions are kept, and a symbolic link to
  * it stays a link. */
-#ifndef STEALSCOPE_BASE_ATOMIC_FILE_H
-#define STEALSCOPE_BASE_ATOMIC_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -34,5 +33,3 @@ int atomic_file_begin(struct save *s, const char *path, struct error *err);
 /* Publishes the file if status is 0; otherwise drops the new file and keeps the old one, and *err stays as it is.
  * Returns -1 if status is -1, or with *err if writing failed. */
 int atomic_file_end(struct save *s, int status, struct error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* Binary search. */
-#ifndef STEALSCOPE_BASE_BISECT_H
-#define STEALSCOPE_BASE_BISECT_H
+#pragma once
 
 #include <stddef.h>
 
@@ -36,5 +35,3 @@
 		} \
 		BISECT_STEPS(at, before); \
 	} while (0)
-
-#endif

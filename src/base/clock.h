@@ -1,6 +1,5 @@
 /* The system's clocks, in ns. */
-#ifndef STEALSCOPE_BASE_CLOCK_H
-#define STEALSCOPE_BASE_CLOCK_H
+#pragma once
 
 #include <stdint.h>
 #include <time.h>
@@ -22,5 +21,3 @@ static inline struct timespec timespec_of(int64_t ns)
 {
 	return (struct timespec){ (time_t)(ns / 1000000000), (long)(ns % 1000000000) };
 }
-
-#endif

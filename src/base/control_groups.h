@@ -1,7 +1,6 @@
 /* Control groups of a machine and their threads. `record` reads them from /sys and /proc; session files contain them as
  * YAML (stealscope-session(5)); the model writes them as attributes of the history. */
-#ifndef STEALSCOPE_BASE_CONTROL_GROUPS_H
-#define STEALSCOPE_BASE_CONTROL_GROUPS_H
+#pragma once
 
 #include "base/map.h"
 #include "base/yaml_file.h"
@@ -40,5 +39,3 @@ void control_groups_write(struct yaml_out *o, int map, const struct control_grou
 
 /* Returns a number that differs between different groups, with high probability; 0: empty. */
 uint64_t control_groups_hash(const struct control_groups *g);
-
-#endif

@@ -1,6 +1,5 @@
 /* Splits a line of csv into fields. A header only, because the marking library links nothing else of base/. */
-#ifndef STEALSCOPE_BASE_CSV_H
-#define STEALSCOPE_BASE_CSV_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,5 +30,3 @@ static inline char *csv_field(char **s)
 	*to = '\0';
 	return field;
 }
-
-#endif

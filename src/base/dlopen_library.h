@@ -8,8 +8,7 @@
  *     static const char *const foo_names[] = { FOO_CALLS(LIBRARY_NAME) NULL };
  *     if (library_load("libfoo.so.1", "libfoo", foo_names, &foo, err) == 0)
  *             foo.open(); */
-#ifndef STEALSCOPE_BASE_DLOPEN_LIBRARY_H
-#define STEALSCOPE_BASE_DLOPEN_LIBRARY_H
+#pragma once
 
 #include "base/error.h"
 
@@ -20,5 +19,3 @@
  * install if the library is missing. Returns 0, or -1 with *err if the library or a function is missing. The library
  * stays loaded; another call costs one look-up per name. Not thread-safe. */
 int library_load(const char *file, const char *package, const char *const *name, void *pointers, struct error *err);
-
-#endif

@@ -3,8 +3,7 @@
  * A function that can fail returns 0 or -1 and fills a struct error. The function that detects the fault sets the text
  * "WHAT: WHY" and the remedy; each caller with more context prepends its own cause. main() prints one line: "stealscope:
  * WHAT: WHY (REMEDY)". Untrusted names are escaped when they are added to the text. */
-#ifndef STEALSCOPE_BASE_ERROR_H
-#define STEALSCOPE_BASE_ERROR_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -45,5 +44,3 @@ bool errno_is_system(int why);
 
 /* Prepends "fmt: " to the text of *err: the caller's context. Returns -1. */
 int error_wrap(struct error *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-#endif

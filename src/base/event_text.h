@@ -1,6 +1,5 @@
 /* Events as text: rows that index/raw_events.c reads from a trace, for reports and the viewer. */
-#ifndef STEALSCOPE_BASE_EVENT_TEXT_H
-#define STEALSCOPE_BASE_EVENT_TEXT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,5 +26,3 @@ struct event_list {
 
 void event_list_add(struct event_list *l, const struct event_text *ev);
 void event_list_release(struct event_list *l);
-
-#endif

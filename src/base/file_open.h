@@ -1,6 +1,5 @@
 /* Opens files that users name, and files in untrusted directories. */
-#ifndef STEALSCOPE_BASE_FILE_OPEN_H
-#define STEALSCOPE_BASE_FILE_OPEN_H
+#pragma once
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,5 +9,3 @@
 /* Opens a regular file, or /dev/null, for reading. Returns NULL with errno, which is
  * FILE_NOT_REGULAR or EISDIR for other files: reading a pipe or a terminal may never end. */
 FILE *file_open(const char *path);
-
-#endif

@@ -8,8 +8,7 @@
  * The squared exponential is the paper's kernel, with one length per input. The linear term extrapolates a proportional
  * effect proportionally, instead of returning to the mean outside the training data, and widens the interval there.
  * Its weight is learned like all others, so data without a trend switch it off. */
-#ifndef STEALSCOPE_BASE_GP_MODEL_H
-#define STEALSCOPE_BASE_GP_MODEL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -58,5 +57,3 @@ double gp_effect(const struct gp *g, double mean);
 struct gp_prediction gp_interval(const struct gp *g, const double *x, double mean, double variance);
 /* Predicts one row of raw inputs in O(m^2). Needs `inverse` and `weight`. Allocates no memory; takes 16 KiB of stack. */
 struct gp_prediction gp_predict_row(const struct gp *g, const double *x);
-
-#endif

@@ -1,7 +1,6 @@
 /* Hash functions: FNV-1a for bytes (file names depend on its values, so they never change), and a multiplicative hash
  * for numbers in tables. */
-#ifndef STEALSCOPE_BASE_HASH_H
-#define STEALSCOPE_BASE_HASH_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -34,5 +33,3 @@ static inline uint64_t hash_end(uint64_t h)
 {
 	return h ^ h >> 32;
 }
-
-#endif

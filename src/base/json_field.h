@@ -1,6 +1,5 @@
 /* Access to members of json objects, with defaults for missing members and members of another type. */
-#ifndef STEALSCOPE_BASE_JSON_FIELD_H
-#define STEALSCOPE_BASE_JSON_FIELD_H
+#pragma once
 
 #include <json-c/json.h>
 #include <stdint.h>
@@ -25,5 +24,3 @@ const char *json_member_text(struct json_object *o, const char *key);           
 int64_t json_member_int(struct json_object *o, const char *key, int64_t fallback);
 double json_member_real(struct json_object *o, const char *key, double fallback);
 struct json_object *json_member_array(struct json_object *o, const char *key);  /* borrowed; NULL if absent */
-
-#endif

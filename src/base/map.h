@@ -1,7 +1,6 @@
 /* Hash map from 64-bit keys to 64-bit values: open addressing, linear probing, at most 3/4 full. Insert, find and remove
  * cost O(1) on average; 17 bytes of memory per slot. Changes invalidate iterators. */
-#ifndef STEALSCOPE_BASE_MAP_H
-#define STEALSCOPE_BASE_MAP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,5 +22,3 @@ uint64_t *map_put(struct map *m, uint64_t key, bool *is_new);      /* the key's 
 bool map_remove(struct map *m, uint64_t key);
 /* Iterates over all keys: start with *at = 0. Returns false at the end. */
 bool map_each(const struct map *m, size_t *at, uint64_t *key, uint64_t *value);
-
-#endif

@@ -3,8 +3,7 @@
  * mem_new, mem_dup and mem_resize exit with status 4 if memory runs out. Use them for objects with a number bounded by
  * the user's input or by the traced machine count. Structures that grow with the number of events must be bounded,
  * and report errors instead. */
-#ifndef STEALSCOPE_BASE_MEM_H
-#define STEALSCOPE_BASE_MEM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,5 +22,3 @@ void *array_grow(void *array, size_t *cap, size_t len, size_t size);
 /* ARRAY_PUSH(a, len, cap) appends an uninitialized element to a and returns a pointer to it; len grows by one. */
 #define ARRAY_PUSH(a, len, cap) \
 	((void)((len) < (cap) || ((a) = array_grow((a), &(cap), (len), sizeof *(a)), true)), &(a)[(len)++])
-
-#endif

@@ -7,8 +7,7 @@
  *   KIND    NOTE_KIND_KIND: how the note limits answers (base/notes.h)
  *   text    printf format; note_text() prepends the machine
  *   advice  advice for the user; "": none */
-#ifndef STEALSCOPE_BASE_NOTE_TABLE_H
-#define STEALSCOPE_BASE_NOTE_TABLE_H
+#pragma once
 
 /* Notes of src/trace/: reading traces */
 #define TRACE_NOTES(X) \
@@ -287,5 +286,3 @@
 	X(DIFF_OVERLAP, "diff-overlap", LIMIT, "the windows overlap by %s: changes within the overlap are not visible", "")
 
 #define NOTE_TABLE(X) TRACE_NOTES(X) SYNC_NOTES(X) MODEL_NOTES(X) REPORT_NOTES(X)
-
-#endif

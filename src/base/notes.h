@@ -1,7 +1,6 @@
 /* Notes: limits of the trust in an answer, and facts about how the input was read. `index` prints them, the history
  * stores them, and each report repeats those that concern its target and window. The texts are in base/note_table.h. */
-#ifndef STEALSCOPE_BASE_NOTES_H
-#define STEALSCOPE_BASE_NOTES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -95,5 +94,3 @@ char *notes_text(const struct notes *n, size_t i, char buf[NOTE_TEXT]);
 char *notes_pack(const struct notes *n, size_t *size);
 /* Appends serialized notes. Returns false if the bytes are damaged; the notes before the damage are appended. */
 bool notes_unpack(struct notes *n, const void *bytes, size_t size);
-
-#endif

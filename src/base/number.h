@@ -1,6 +1,5 @@
 /* Arithmetic helpers: minimum, maximum, clamping, bits, percentiles, and units of time. */
-#ifndef STEALSCOPE_BASE_NUMBER_H
-#define STEALSCOPE_BASE_NUMBER_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -42,5 +41,3 @@ static inline size_t percentile_index(size_t n, size_t percent)
 {
 	return (n * percent + 99) / 100 - 1;
 }
-
-#endif

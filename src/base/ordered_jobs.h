@@ -3,8 +3,7 @@
  * The steps of a job run in order, one at a time, in any thread. An owner that needs a result runs a step itself instead
  * of waiting, so no thread waits while there is work. A thread that ran a step continues with the same job unless the
  * owner waits for another one. Results do not depend on the thread count. Cost: one lock per step. */
-#ifndef STEALSCOPE_BASE_ORDERED_JOBS_H
-#define STEALSCOPE_BASE_ORDERED_JOBS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,5 +39,3 @@ void ordered_jobs_remove(struct ordered_jobs *jobs, struct job *job);
 /* Raises the allowed step count, and returns when `done` steps have run, if necessary in this thread. Returns 1; 0
  * if the job ended earlier; -1 if it failed. err may be NULL. */
 int ordered_jobs_until(struct ordered_jobs *jobs, struct job *job, size_t allowed, size_t done, struct error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* Builds objects of OTLP as JSON: integers of 64 bits are texts, attributes are {"key": k, "value": {TYPE: v}}. The
  * functions return borrowed objects, which belong to the object or list that they were added to. */
-#ifndef STEALSCOPE_BASE_OTLP_JSON_H
-#define STEALSCOPE_BASE_OTLP_JSON_H
+#pragma once
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -60,5 +59,3 @@ static inline void otlp_add_integer(struct json_object *list, const char *key, i
 {
 	otlp_put_integer(otlp_add(list, key), "intValue", n);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Parallel tasks: several threads run the tasks 0 .. n - 1, started in that order, while the caller reports progress. */
-#ifndef STEALSCOPE_BASE_PARALLEL_H
-#define STEALSCOPE_BASE_PARALLEL_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -23,5 +22,3 @@ int parallel_thread(pthread_t *thread, void *(*run)(void *), void *arg);
 
 /* Returns the worker count: `wanted`, or the number of CPUs if that is 0; at most 64. */
 unsigned parallel_workers(unsigned wanted);
-
-#endif

@@ -1,8 +1,7 @@
 /* Prefetch: a job (base/ordered_jobs.h) fills batches in advance while the caller uses earlier ones.
  *
  * Batches arrive in the order in which they are filled. At most PREFETCH_BATCHES exist at a time. */
-#ifndef STEALSCOPE_BASE_PREFETCH_H
-#define STEALSCOPE_BASE_PREFETCH_H
+#pragma once
 
 #include "base/ordered_jobs.h"
 
@@ -17,5 +16,3 @@ struct prefetch *prefetch_begin(struct ordered_jobs *ordered_jobs, size_t bytes,
 /* Returns 1 with the next batch, valid until the next call; 0 at the end; -1 on failure. */
 int prefetch_next(struct prefetch *a, const void **batch, struct error *err);
 void prefetch_end(struct prefetch *a);  /* may be called before the data's end; NULL is allowed */
-
-#endif

@@ -1,6 +1,5 @@
 /* Progress reports of long operations, and their cancellation. */
-#ifndef STEALSCOPE_BASE_PROGRESS_H
-#define STEALSCOPE_BASE_PROGRESS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -12,5 +11,3 @@ struct progress {
 	int (*tick)(void *arg, const char *phase, uint64_t done, uint64_t total);
 	void *arg;
 };
-
-#endif

@@ -1,7 +1,6 @@
 /* Fields of protobuf messages in memory (wire format: protobuf.dev/programming-guides/encoding). Untrusted input: every
  * length is checked. */
-#ifndef STEALSCOPE_BASE_PROTO_H
-#define STEALSCOPE_BASE_PROTO_H
+#pragma once
 
 #include <endian.h>
 #include <stdbool.h>
@@ -97,5 +96,3 @@ static inline bool proto_next(struct proto_message *m, struct proto_field *f)
 		return false;
 	}
 }
-
-#endif

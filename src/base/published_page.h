@@ -7,8 +7,7 @@
  *
  * Entry 0 of the page is the header. An entry is written by one CPU at a time, with a sequence number that is odd while
  * the entry changes. All counters only grow. Times: ns, CLOCK_MONOTONIC of the collector. */
-#ifndef STEALSCOPE_BASE_PUBLISHED_PAGE_H
-#define STEALSCOPE_BASE_PUBLISHED_PAGE_H
+#pragma once
 
 #define PUBLISHED_SOCKET "/run/stealscope-live/socket"
 #define PUBLISHED_MAGIC 0x6e627273u  /* "srbn" */
@@ -71,5 +70,3 @@ struct shared_culprit {
 _Static_assert(sizeof(struct shared_culprit) == PUBLISHED_ENTRY_BYTES, "layout of a culprit");
 _Static_assert(sizeof(struct published_header) == PUBLISHED_ENTRY_BYTES, "layout of the header");
 _Static_assert(sizeof(struct published_thread) == PUBLISHED_ENTRY_BYTES, "layout of an entry");
-
-#endif

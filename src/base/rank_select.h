@@ -1,6 +1,5 @@
 /* Selection: finds the value of a rank without sorting all values. */
-#ifndef STEALSCOPE_BASE_RANK_SELECT_H
-#define STEALSCOPE_BASE_RANK_SELECT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -8,5 +7,3 @@
 /* Returns the value that x[rank] would have if x[0 .. n - 1] were sorted; rank < n. Reorders the values: those before the
  * rank are not larger, those after it not smaller. O(n) on average, O(n log n) at most. */
 int64_t rank_select(int64_t *x, size_t n, size_t rank);
-
-#endif

@@ -8,8 +8,7 @@
  *   permissions of files, of mounts, clocks or the kernel.
  *
  * A feature that the kernel or the build lacks is skipped without a message. */
-#ifndef STEALSCOPE_BASE_SANDBOX_H
-#define STEALSCOPE_BASE_SANDBOX_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,5 +32,3 @@ void sandbox_limit_reads(const int *fd, size_t n);
 
 /* Restricts the calling process permanently. Redirects its standard streams to /dev/null. */
 void sandbox_enter(const struct sandbox *c);
-
-#endif

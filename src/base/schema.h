@@ -8,8 +8,7 @@
  *   /Requests/<machine>/<id>/...              REQUEST_ATTRIBUTES
  *
  * The model writes the attributes, and all readers find them, by these lists. A history may lack any of them. */
-#ifndef STEALSCOPE_BASE_SCHEMA_H
-#define STEALSCOPE_BASE_SCHEMA_H
+#pragma once
 
 #include <stdint.h>
 
@@ -108,5 +107,3 @@ struct schema_attr {
 };
 extern const struct schema_attr machine_schema[MACHINE_ATTRS], cpu_schema[CPU_ATTRS], thread_schema[THREAD_ATTRS],
 	request_schema[REQUEST_ATTRS], group_schema[GROUP_ATTRS];
-
-#endif

@@ -1,6 +1,5 @@
 /* Unlinked temporary files for data that does not fit into memory. They vanish with the process. */
-#ifndef STEALSCOPE_BASE_SCRATCH_FILE_H
-#define STEALSCOPE_BASE_SCRATCH_FILE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -12,5 +11,3 @@ int scratch_open(const char *dir, struct error *err);
 /* Reads or writes all bytes at an offset. Thread-safe. */
 int scratch_write(int fd, const void *data, size_t len, int64_t at, struct error *err);
 int scratch_read(int fd, void *data, size_t len, int64_t at, struct error *err);
-
-#endif

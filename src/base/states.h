@@ -2,8 +2,7 @@
  *
  * A history file stores the states as numbers, and their names in this order. Readers of another version must use the
  * names. */
-#ifndef STEALSCOPE_BASE_STATES_H
-#define STEALSCOPE_BASE_STATES_H
+#pragma once
 
 /* X(code, name, meaning) */
 #define VCPU_STATES(X) \
@@ -111,5 +110,3 @@ extern const char *const out_reason_name[OUT_REASON_COUNT];
 extern const struct out_reason_row out_reason_row[OUT_REASON_COUNT + 1];  /* the last row: an unknown reason */
 extern const char *const poll_outcome_name[POLL_OUTCOME_COUNT];
 extern const char *const pcpu_owner_name[PCPU_VM];
-
-#endif

@@ -4,8 +4,7 @@
  * as much as memory (160 ns instead of 26), delays later writes, and makes a queue more expensive for both threads than
  * the work in it. Non-temporal stores bypass the caches where the processor supports them. They write word by word: a
  * load that spans several pending stores waits for all of them. */
-#ifndef STEALSCOPE_BASE_STREAMING_STORE_H
-#define STEALSCOPE_BASE_STREAMING_STORE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,5 +54,3 @@ static STREAMING_INLINE void streaming_fence(void)
 	_mm_sfence();
 #endif
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* String interning: equal strings get equal ids. Ids are 0, 1, 2, ...; id 0 is the empty string. Strings are copied, cut
  * at STRTAB_MAX bytes, and do not move until release. */
-#ifndef STEALSCOPE_BASE_STRTAB_H
-#define STEALSCOPE_BASE_STRTAB_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -20,5 +19,3 @@ void strtab_init(struct strtab *t);
 void strtab_release(struct strtab *t);
 uint32_t strtab_put(struct strtab *t, const char *s);       /* the string's id; NULL counts as "" */
 const char *strtab_get(const struct strtab *t, uint32_t id);  /* the string; "" if the id is out of range */
-
-#endif

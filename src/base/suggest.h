@@ -1,6 +1,5 @@
 /* "Did you mean": finds the known word that is closest to a mistyped one. */
-#ifndef STEALSCOPE_BASE_SUGGEST_H
-#define STEALSCOPE_BASE_SUGGEST_H
+#pragma once
 
 #include <stddef.h>
 
@@ -17,5 +16,3 @@ struct suggestion {
 
 /* Compares another word; it matches if at most a third of the letters differ. */
 void suggest(struct suggestion *s, const char *word);
-
-#endif

@@ -1,6 +1,5 @@
 /* Families of terminal types, by the first letters of $TERM. */
-#ifndef STEALSCOPE_BASE_TERMINAL_TYPE_H
-#define STEALSCOPE_BASE_TERMINAL_TYPE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -8,5 +7,3 @@
 const char *terminal_family(const char *type);
 /* Returns true if fd is a terminal of a family that skips OSC sequences that it does not know: others may print them. */
 bool terminal_skips_osc(int fd);
-
-#endif

@@ -4,8 +4,7 @@
  * the following become visible escapes: control characters, DEL, C1 controls, bidirectional overrides, line and
  * paragraph separators, and bytes that are not UTF-8. Escapes: \t \e \xHH \u{HHHH}. A backslash is doubled, so that
  * escapes are unambiguous. Everything else is copied. */
-#ifndef STEALSCOPE_BASE_TEXT_H
-#define STEALSCOPE_BASE_TEXT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -65,5 +64,3 @@ char *text_insert_file_name(const char *text, const char *file);
 
 /* Quotes a text for a shell, as one word. The caller frees the result. */
 char *shell_word(const char *text);
-
-#endif

@@ -1,6 +1,5 @@
 /* Text forms of durations and times. */
-#ifndef STEALSCOPE_BASE_TIMEFMT_H
-#define STEALSCOPE_BASE_TIMEFMT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,5 +47,3 @@ int64_t time_precision(const char *text);
 bool time_parse_duration(const char *text, int64_t *ns);
 /* The same, but a number without a unit is ns: the form in which programs write clock offsets. */
 bool time_parse_offset(const char *text, int64_t *ns);
-
-#endif

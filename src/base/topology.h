@@ -1,8 +1,7 @@
 /* Topology of a host: cores, caches and NUMA nodes of its CPUs, and the nodes that hold its VMs' memory. `record`
  * reads it from /sys and /proc; session files contain it as YAML (stealscope-session(5)); the model writes it as attributes
  * of the history. */
-#ifndef STEALSCOPE_BASE_TOPOLOGY_H
-#define STEALSCOPE_BASE_TOPOLOGY_H
+#pragma once
 
 #include "base/yaml_file.h"
 #include "base/yaml_out.h"
@@ -48,5 +47,3 @@ void topology_put_memory(struct yaml_out *o, int map, const struct topology *t, 
 
 /* Returns a number that differs between different topologies, with high probability; 0: empty. */
 uint64_t topology_hash(const struct topology *t);
-
-#endif

@@ -1,8 +1,7 @@
 /* Tournament tree of losers: merges sorted streams. Each match stores its loser, so a stream that advances replays only
  * the matches on its path to the root, which depend only on its number: no unpredictable branches. Equal times are
  * ordered by stream number. A step costs O(log n), or O(1) while the same stream stays first. */
-#ifndef STEALSCOPE_BASE_TOURNAMENT_H
-#define STEALSCOPE_BASE_TOURNAMENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -100,5 +99,3 @@ static inline void tournament_close(struct tournament *m)
 	free(m->match);
 	m->match = NULL;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Names that VMMs give to vCPU threads, and the kernel to its threads that work for a VM. */
-#ifndef STEALSCOPE_BASE_VCPU_NAME_H
-#define STEALSCOPE_BASE_VCPU_NAME_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,5 +14,3 @@ int vcpu_name_number(const char *comm);
 int64_t vm_worker_pid(const char *comm);
 /* Returns true for the kernel thread that recovers huge pages of a VM ("kvm-nx-lpage-recovery"): its name has no PID. */
 bool vm_worker_has_no_pid(const char *comm);
-
-#endif

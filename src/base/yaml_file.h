@@ -1,7 +1,6 @@
 /* YAML files written by users: layouts, themes, sessions, configuration. libyaml parses the text; these helpers access
  * the document and report mistakes as "FILE:LINE:COLUMN: reason". Only a file's first document is read. */
-#ifndef STEALSCOPE_BASE_YAML_FILE_H
-#define STEALSCOPE_BASE_YAML_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,5 +43,3 @@ int yaml_refuse(const struct yaml_file *f, const yaml_node_t *at, struct error *
  * Returns -1. */
 int yaml_refuse_word(const struct yaml_file *f, const yaml_node_t *at, const char *kind,
                      const struct suggestion *suggestion, struct error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* YAML writer: builds a document node by node, then its text. libyaml quotes where needed. */
-#ifndef STEALSCOPE_BASE_YAML_OUT_H
-#define STEALSCOPE_BASE_YAML_OUT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -23,5 +22,3 @@ void yaml_out_count(struct yaml_out *o, int parent, const char *key, uint64_t n)
 
 /* Returns the text, which the caller frees; NULL: a text was not UTF-8. Frees *o. */
 char *yaml_out_end(struct yaml_out *o);
-
-#endif

@@ -5,8 +5,7 @@
  * - event a: text in the guest's kernel trace
  * - hypercall with the same key: the host traces it as event b before it checks privileges; the next VM entry is c
  * - event d: text in the guest's kernel trace, key + 1 */
-#ifndef STEALSCOPE_BEACON_BEACON_H
-#define STEALSCOPE_BEACON_BEACON_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -46,5 +45,3 @@ struct beacon_cost {
 	int64_t pulse_ns;      /* ns: a whole pulse: two texts and a hypercall */
 };
 int beacon_measure(const struct beacon_options *o, unsigned rounds, struct beacon_cost *cost, struct error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* Internals of the marking library: counters of threads and requests in the running service. */
-#ifndef STEALSCOPE_BEACON_LIVE_COUNTERS_H
-#define STEALSCOPE_BEACON_LIVE_COUNTERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -75,5 +74,3 @@ enum { LIVE_OUT_OWN, LIVE_OUT_FLIGHT, LIVE_VMM, LIVE_WAIT, LIVE_BLOCKED, LIVE_SW
        LIVE_INPUTS };
 /* Fills the prediction of data, and its flags, if a model is loaded. */
 void live_model_predict(const double input[LIVE_INPUTS], struct srbn_data *data);
-
-#endif

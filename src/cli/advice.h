@@ -1,6 +1,5 @@
 /* Option --advise: appends the best single change (stealscope whatif) to an answer. */
-#ifndef STEALSCOPE_CLI_ADVICE_H
-#define STEALSCOPE_CLI_ADVICE_H
+#pragma once
 
 #include "cli/query_context.h"
 
@@ -9,5 +8,3 @@
 
 /* Prints the advice for the VM of the target (NULL: the VM that lost most time). Prints nothing if no VM lost time. */
 int advice_print(struct query_context *s, const struct target *target, struct error *err);
-
-#endif

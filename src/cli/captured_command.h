@@ -1,6 +1,5 @@
 /* Runs commands of this program in child processes and returns their output. */
-#ifndef STEALSCOPE_CLI_CAPTURED_COMMAND_H
-#define STEALSCOPE_CLI_CAPTURED_COMMAND_H
+#pragma once
 
 #include <stddef.h>
 
@@ -20,5 +19,3 @@ struct captured_limits {
  * its messages, both allocated. Returns the exit status, or -1 with *err set. */
 int captured_command(int (*run)(int, char **, struct error *), int argc, char **argv, unsigned seconds,
                      const struct captured_limits *limits, char **text, char **notes, struct error *err);
-
-#endif

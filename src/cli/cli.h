@@ -1,6 +1,5 @@
 /* Table of the subcommands; each one is implemented in cmd_NAME.c. Answers go to stdout, everything else to stderr. */
-#ifndef STEALSCOPE_CLI_CLI_H
-#define STEALSCOPE_CLI_CLI_H
+#pragma once
 
 #include "base/error.h"
 
@@ -68,5 +67,3 @@ int cmd_beacon(int argc, char **argv, struct error *err);
 	X("latency", cmd_latency, "how much of a request's latency the host caused") \
 	X("mcp", cmd_mcp, "answers for AI agents: a Model Context Protocol server") \
 	X("beacon", cmd_beacon, "runs in a guest: emits clock-synchronization events")
-
-#endif

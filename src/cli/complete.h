@@ -1,8 +1,7 @@
 /* Completes the last word of a command line for shells. The scripts in completion/ run `stealscope [COMMAND]
  * --__complete WORD...`, which prints a line for each candidate: the word, a tab, its description. The line ":file"
  * means that file names are possible, too. */
-#ifndef STEALSCOPE_CLI_COMPLETE_H
-#define STEALSCOPE_CLI_COMPLETE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -16,5 +15,3 @@ void complete_word(const char *typed, const char *word, const char *about);
 
 /* Completes the options and operands of a command. */
 void complete_arguments(const struct opts *o, int argc, char **argv);
-
-#endif

@@ -1,6 +1,5 @@
 /* Display options common to stealscope view and stealscope picture. */
-#ifndef STEALSCOPE_CLI_DISPLAY_OPTIONS_H
-#define STEALSCOPE_CLI_DISPLAY_OPTIONS_H
+#pragma once
 
 #include "cli/opts.h"
 #include "ui/ui.h"
@@ -23,5 +22,3 @@ static inline struct theme_names display_options_themes(void)
 #define DISPLAY_OPTIONS(ui, l) \
 	{ "theme", 0, OPT_TEXT, "THEME", "theme: a name or a file", &(ui)->theme, (l)->theme }, \
 	{ "glyphs", 0, OPT_TEXT, "TIER", "ascii, cells or blocks", &(ui)->glyphs, glyph_tiers }
-
-#endif

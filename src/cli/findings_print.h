@@ -1,6 +1,5 @@
 /* Findings as lines of text. */
-#ifndef STEALSCOPE_CLI_FINDINGS_PRINT_H
-#define STEALSCOPE_CLI_FINDINGS_PRINT_H
+#pragma once
 
 #include "cli/query_context.h"
 
@@ -11,5 +10,3 @@ void findings_print(const struct query_context *s, const struct findings *l, siz
 /* Prints what stealscope record ends with: the findings, the notes, and commands that show more. Indexes the recording if
  * needed. */
 int findings_print_recording(char *recording, struct error *err);
-
-#endif

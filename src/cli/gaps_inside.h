@@ -1,6 +1,5 @@
 /* stealscope gaps --inside: lists the guest code in which vCPUs were preempted. */
-#ifndef STEALSCOPE_CLI_GAPS_INSIDE_H
-#define STEALSCOPE_CLI_GAPS_INSIDE_H
+#pragma once
 
 #include "cli/query_context.h"
 
@@ -8,5 +7,3 @@
  * vCPU (0: all). */
 int gaps_inside(struct query_context *s, const char *target_text, const char *kallsyms, size_t top, struct report_how how,
                 struct error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* Reads kernel symbols from a copy of /proc/kallsyms. */
-#ifndef STEALSCOPE_CLI_KALLSYMS_H
-#define STEALSCOPE_CLI_KALLSYMS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -18,5 +17,3 @@ int kallsyms_read(const char *path, struct kallsyms *out, struct error *err);
 void kallsyms_release(struct kallsyms *k);
 /* Returns the function that contains the address; NULL: none. */
 const struct kallsym *kallsyms_at(const struct kallsyms *k, uint64_t address);
-
-#endif

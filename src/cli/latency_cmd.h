@@ -1,6 +1,5 @@
 /* Subcommands of stealscope latency, and functions common to them. */
-#ifndef STEALSCOPE_CLI_LATENCY_CMD_H
-#define STEALSCOPE_CLI_LATENCY_CMD_H
+#pragma once
 
 #include "cli/query_context.h"
 #include "latency/latency.h"
@@ -77,5 +76,3 @@ struct csv_options {
 	unsigned rows;               /* maximum rows of the model; 0: default */
 };
 int latency_train_csv(char **file, size_t n, const struct csv_options *o, struct error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* Assertions about live samples: "web.steal<10%". */
-#ifndef STEALSCOPE_CLI_LIVE_ASSERTION_H
-#define STEALSCOPE_CLI_LIVE_ASSERTION_H
+#pragma once
 
 #include "live/live.h"
 
@@ -19,5 +18,3 @@ int live_assertion_parse(const char *text, struct live_assertion *a, struct erro
 /* Returns 0 if it holds in a sample; -1 with *err: it does not, or nothing has this name. */
 int live_assertion_check(const struct live_assertion *a, const struct live *l, const struct live_sample *s,
                          struct error *err);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Each command runs in a child process whose standard output and error are files in memory. An answer of more than
  * MCP_PAGE bytes is handed out in pages that end at a line's end; the last MCP_KEPT long answers can be continued. */
-#ifndef STEALSCOPE_CLI_MCP_ANSWERS_H
-#define STEALSCOPE_CLI_MCP_ANSWERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,5 +38,3 @@ char *mcp_run(struct mcp_answers *a, int (*run)(int, char **, struct error *), i
 
 /* Returns the page that a handle names, allocated, or NULL with *err set. */
 char *mcp_continue(struct mcp_answers *a, const char *handle, struct error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* The tools that `stealscope mcp` offers: each one is a read-only command, with its arguments described in a table. */
-#ifndef STEALSCOPE_CLI_MCP_TOOLS_H
-#define STEALSCOPE_CLI_MCP_TOOLS_H
+#pragma once
 
 #include <json-c/json.h>
 #include <stddef.h>
@@ -57,5 +56,3 @@ struct json_object *mcp_tool_schema(const struct mcp_tool *tool);
 int mcp_tool_args(const struct mcp_tool *tool, struct json_object *given, mcp_history_fn *history, void *context,
                   struct mcp_args *args, struct error *err);
 void mcp_args_free(struct mcp_args *args);
-
-#endif

@@ -1,8 +1,7 @@
 /* A small HTTP server that answers GET /metrics. Never blocks. If more clients than METRICS_CLIENTS are connected, the one
  * that is connected longest without a request is disconnected. On the loopback address, it refuses requests with the name
  * of another host. */
-#ifndef STEALSCOPE_CLI_METRICS_SERVER_H
-#define STEALSCOPE_CLI_METRICS_SERVER_H
+#pragma once
 
 #include <signal.h>
 #include <stdint.h>
@@ -19,5 +18,3 @@ void metrics_server_close(struct metrics_server *s);
  * (-1: none). */
 void metrics_server_run(struct metrics_server *s, const struct live_metrics *m, int64_t until, const sigset_t *during,
                         int wake);
-
-#endif

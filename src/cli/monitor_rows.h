@@ -1,6 +1,5 @@
 /* Rows of `stealscope monitor` that wait to be written to a database. */
-#ifndef STEALSCOPE_CLI_MONITOR_ROWS_H
-#define STEALSCOPE_CLI_MONITOR_ROWS_H
+#pragma once
 
 #include "export/export.h"
 #include "live/live.h"
@@ -18,5 +17,3 @@ void monitor_rows_add(struct monitor_rows *r, const struct live_sample *s);
 int monitor_rows_write(struct monitor_rows *r, const char *target, const char *host, struct error *err);
 size_t monitor_rows_waiting(const struct monitor_rows *r);
 void monitor_rows_release(struct monitor_rows *r);
-
-#endif

@@ -1,6 +1,5 @@
 /* Option table of a subcommand, used for parsing, --help and completion. */
-#ifndef STEALSCOPE_CLI_OPTS_H
-#define STEALSCOPE_CLI_OPTS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -49,5 +48,3 @@ struct opts {
 /* Parses the command line; the operands are then argv[*first .. argc - 1]. Handles --help and completion and exits with
  * status 0. */
 int opts_parse(const struct opts *o, int argc, char **argv, int *first, struct error *err);
-
-#endif

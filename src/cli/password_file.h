@@ -1,6 +1,5 @@
 /* Hides passwords of databases from `ps`. */
-#ifndef STEALSCOPE_CLI_PASSWORD_FILE_H
-#define STEALSCOPE_CLI_PASSWORD_FILE_H
+#pragma once
 
 #include "base/error.h"
 
@@ -11,5 +10,3 @@ char *password_hide(const char *url);
 /* Sets the environment variables with database passwords from the first line of a file; a password in the URL has
  * precedence. Returns -1 if other users may read the file. */
 int password_read_file(const char *file, struct error *err);
-
-#endif

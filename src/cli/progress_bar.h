@@ -1,6 +1,5 @@
 /* Progress bar with rate and ETA on stderr, if it is a terminal. Ctrl-C cancels the work. */
-#ifndef STEALSCOPE_CLI_PROGRESS_BAR_H
-#define STEALSCOPE_CLI_PROGRESS_BAR_H
+#pragma once
 
 #include <stdint.h>
 
@@ -20,5 +19,3 @@ struct progress_bar {
 /* Installs signal handlers until progress_bar_end(): SIGINT cancels the work. Returns the callback for the work. */
 struct progress progress_bar_begin(struct progress_bar *bar, const enum build_phase *step);
 void progress_bar_end(struct progress_bar *bar);
-
-#endif

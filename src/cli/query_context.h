@@ -1,6 +1,5 @@
 /* Query context of a command: the open history, its catalog, the window, and the answer's provenance. */
-#ifndef STEALSCOPE_CLI_QUERY_CONTEXT_H
-#define STEALSCOPE_CLI_QUERY_CONTEXT_H
+#pragma once
 
 #include <limits.h>
 
@@ -49,5 +48,3 @@ size_t query_context_fit_rows(const struct query_context *s, unsigned top, size_
 /* Call after query_context_about(): returns the provenance of the history as JSON, owned by the context; NULL with *err:
  * none. */
 struct json_object *query_context_provenance(const struct query_context *s, struct error *err);
-
-#endif

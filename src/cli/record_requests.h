@@ -1,10 +1,7 @@
 /* stealscope record --list-requests. */
-#ifndef STEALSCOPE_CLI_RECORD_REQUESTS_H
-#define STEALSCOPE_CLI_RECORD_REQUESTS_H
+#pragma once
 
 #include "report/report.h"
 
 /* Prints the functions and static probes of a program; path "": the shipped tables. */
 int record_requests_print(const char *path, struct report_how how, struct error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* A directory's recordings, a line each: when, how long, who, share lost, verdict. A cache keeps the lines. */
-#ifndef STEALSCOPE_CLI_RECORDING_LINES_H
-#define STEALSCOPE_CLI_RECORDING_LINES_H
+#pragma once
 
 #include <stdio.h>
 
@@ -28,5 +27,3 @@ void recording_lines_begin(struct recording_lines *r, const char *dir, const str
 void recording_lines_take(struct recording_lines *r, size_t i, char *text);
 void recording_lines_print(const struct recording_lines *r, FILE *f);
 void recording_lines_end(struct recording_lines *r);  /* saves the cache */
-
-#endif

@@ -1,6 +1,5 @@
 /* The list of the recordings in a directory, one verdict per line: a screen, or text where stdout is no terminal. */
-#ifndef STEALSCOPE_CLI_RECORDING_LIST_H
-#define STEALSCOPE_CLI_RECORDING_LIST_H
+#pragma once
 
 #include "index/index.h"
 #include "ui/ui.h"
@@ -9,5 +8,3 @@
  * the user's cache. Returns 0, or -1. */
 int recording_list_run(const char *dir, const struct recordings *found, const struct ui_options *options,
                        struct error *err);
-
-#endif

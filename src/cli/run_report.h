@@ -1,6 +1,5 @@
 /* The result of `stealscope run`: one line, and a form for CI systems. */
-#ifndef STEALSCOPE_CLI_RUN_REPORT_H
-#define STEALSCOPE_CLI_RUN_REPORT_H
+#pragma once
 
 #include "cli/run_tally.h"
 
@@ -16,5 +15,3 @@ struct run_result {
 
 /* Writes the line to standard error, and another form to a file (NULL: standard output). */
 int run_report(const struct run_result *r, enum run_format format, const char *file, struct error *err);
-
-#endif

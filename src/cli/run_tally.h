@@ -1,6 +1,5 @@
 /* How much of a command's CPU time others took, while it runs (stealscope run). */
-#ifndef STEALSCOPE_CLI_RUN_TALLY_H
-#define STEALSCOPE_CLI_RUN_TALLY_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -38,5 +37,3 @@ void run_meter_close(struct run_meter *m, struct run_tally *t);
 
 /* Returns a share of the time that the command wanted to run, 0 to 1. */
 double run_share(const struct run_tally *t, int64_t ns);
-
-#endif

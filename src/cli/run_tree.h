@@ -1,6 +1,5 @@
 /* Waits of a process and its descendants by polling /proc, for `stealscope run` without privileges. */
-#ifndef STEALSCOPE_CLI_RUN_TREE_H
-#define STEALSCOPE_CLI_RUN_TREE_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -17,5 +16,3 @@ struct run_tree *run_tree_new(pid_t root);
 /* Cost: one small file for each process of the machine, and one for each thread of the tree. */
 void run_tree_poll(struct run_tree *t);
 void run_tree_close(struct run_tree *t, struct run_tree_sums *sums);
-
-#endif

@@ -1,6 +1,5 @@
 /* Parses the target operand of a command. */
-#ifndef STEALSCOPE_CLI_TARGET_ARG_H
-#define STEALSCOPE_CLI_TARGET_ARG_H
+#pragma once
 
 #include "cli/query_context.h"
 
@@ -21,5 +20,3 @@ int target_parse_vcpus(struct query_context *s, const char *text, struct target 
 int target_parse_row(struct query_context *s, const char *text, struct target *out, struct error *err);
 /* Returns true for a physical CPU. */
 bool target_is_pcpu(const struct query_context *s, const struct target *target);
-
-#endif

@@ -1,6 +1,5 @@
 /* The page of `stealscope ticket`: self-contained HTML, and the same as text. */
-#ifndef STEALSCOPE_CLI_TICKET_PAGE_H
-#define STEALSCOPE_CLI_TICKET_PAGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,5 +37,3 @@ size_t ticket_page_places(const char *gaps, int64_t (*place)[2], size_t most);
 char *ticket_page_waits_for(const char *gaps, const char *machine, const char *tid, const char *name, size_t most);
 void ticket_page_write_html(FILE *out, const struct ticket_page *p);
 void ticket_page_write_text(FILE *out, const struct ticket_page *p);
-
-#endif

@@ -1,6 +1,5 @@
 /* The interactive timeline of a ticket: the data of its lanes and the script that draws them (ticket_timeline.js). */
-#ifndef STEALSCOPE_CLI_TICKET_TIMELINE_H
-#define STEALSCOPE_CLI_TICKET_TIMELINE_H
+#pragma once
 
 #include <stdio.h>
 
@@ -23,5 +22,3 @@ struct ticket_timeline {
 int ticket_timeline_write(FILE *out, const struct ticket_timeline *t, struct error *err);
 /* Writes the value of script-src in the page's Content-Security-Policy: the script's hash. */
 void ticket_timeline_write_policy(FILE *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* Recordings that `stealscope top` starts: this program in child processes. */
-#ifndef STEALSCOPE_CLI_TOP_RECORDER_H
-#define STEALSCOPE_CLI_TOP_RECORDER_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -27,5 +26,3 @@ const char *top_recorder_snapshot(void *arg, size_t i);
 int top_recorder_open(void *arg, size_t i, int32_t tid, struct error *err);
 /* Ends the flight, waits for it, and frees the list. */
 void top_recorder_close(struct top_recorder *r);
-
-#endif

@@ -1,6 +1,5 @@
 /* Operands and options of commands that read traces or a history; opens the history. */
-#ifndef STEALSCOPE_CLI_TRACE_INPUT_H
-#define STEALSCOPE_CLI_TRACE_INPUT_H
+#pragma once
 
 #include "cli/opts.h"
 #include "index/index.h"
@@ -52,5 +51,3 @@ struct history *trace_input_open_named(char *recording, struct error *err);
 /* Closes a history of these two functions (NULL is allowed). Returns rc, or -1 with *err if rc is 0 but damaged parts of
  * the history were read. */
 int trace_input_close(struct history *h, int rc, struct error *err);
-
-#endif

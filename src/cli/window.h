@@ -1,6 +1,5 @@
 /* Options --from and --to: a window of a history. */
-#ifndef STEALSCOPE_CLI_WINDOW_H
-#define STEALSCOPE_CLI_WINDOW_H
+#pragma once
 
 #include "cli/opts.h"
 #include "history/history.h"
@@ -25,5 +24,3 @@ int64_t window_time_precision(const char *text);
 int window_parse_time(const char *option, const char *text, const struct history *h, int64_t *t, struct error *err);
 /* Parses both options. Returns -1 with *err if the window is empty. */
 int window_parse(struct window *w, const struct window_options *o, const struct history *h, struct error *err);
-
-#endif

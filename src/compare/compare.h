@@ -4,8 +4,7 @@
  * Diff: both sides answer the same queries for each of DIFF_SLICES slices of time. Rows with equal names are compared,
  * whatever their TIDs and times. Every change comes with a confidence interval; all intervals share one confidence
  * level. */
-#ifndef STEALSCOPE_COMPARE_COMPARE_H
-#define STEALSCOPE_COMPARE_COMPARE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -175,5 +174,3 @@ void whatif_release(struct whatif *w);
  * change, or that there is none and the reason. The caller frees the text. Cost: calibration, and replays of some 10
  * changes. */
 char *advise(const struct diff_side *side, const struct target *target);
-
-#endif

@@ -1,6 +1,5 @@
 /* ClickHouse connections for export and queries; each statement is one HTTP POST. Private to export/. */
-#ifndef STEALSCOPE_EXPORT_CLICKHOUSE_H
-#define STEALSCOPE_EXPORT_CLICKHOUSE_H
+#pragma once
 
 #include "export/http.h"
 
@@ -21,5 +20,3 @@ void clickhouse_release(struct clickhouse *c);
 int clickhouse_post(struct clickhouse *c, const char *settings, const char *sql, http_body_fn *on_body, void *arg,
                     struct error *err);
 int clickhouse_finish(struct clickhouse *c, struct error *err);  /* ends the statement; returns 0 if it was successful */
-
-#endif

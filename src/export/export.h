@@ -3,8 +3,7 @@
  * tables.h describes the tables; fill_*.c read the history and produce the rows, which are passed one by one to a sink
  * (sinks.c lists the sinks). Memory use does not grow with the history. A run has an id that is equal for equal traces
  * and options, and every sink replaces older data of the same run: exporting a run again changes nothing. */
-#ifndef STEALSCOPE_EXPORT_EXPORT_H
-#define STEALSCOPE_EXPORT_EXPORT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -111,5 +110,3 @@ void fleet_question_release(struct fleet_question *q);
  * password. */
 int fleet_query(const char *url, const char *question, void (*begin)(void *arg, const struct fleet_question *q),
               void (*row)(void *arg, const char *const *value), void *arg, struct error *err);
-
-#endif

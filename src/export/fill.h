@@ -1,6 +1,5 @@
 /* Functions that fill the exported tables from a history, one for each table. Private to export/. */
-#ifndef STEALSCOPE_EXPORT_FILL_H
-#define STEALSCOPE_EXPORT_FILL_H
+#pragma once
 
 #include <json-c/json.h>
 
@@ -59,5 +58,3 @@ int fill_requests(struct filler *f);
 int fill_clocks(struct filler *f);
 int fill_losses(struct filler *f);
 int fill_runs(struct filler *f);
-
-#endif

@@ -1,6 +1,5 @@
 /* Databases that can run the predefined queries (share/sql). Private to export/. */
-#ifndef STEALSCOPE_EXPORT_FLEET_H
-#define STEALSCOPE_EXPORT_FLEET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,5 +15,3 @@ struct fleet_database {
 	           void *arg, struct error *err);
 };
 extern const struct fleet_database query_clickhouse, query_clickhouse_tls, query_sqlite, query_postgres;
-
-#endif

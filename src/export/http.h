@@ -4,8 +4,7 @@
  *     struct http *c = http_post("clickhouse", &location, "/?query=...", headers, on_body, arg, err);
  *     if (c && http_send(c, bytes, n, &ignored) == 0) ...  a failure: http_finish() reports the reason
  *     if (c && http_finish(c, err)) ... */
-#ifndef STEALSCOPE_EXPORT_HTTP_H
-#define STEALSCOPE_EXPORT_HTTP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,5 +42,3 @@ void http_append_text(void *arg, const char *bytes, size_t n);
 
 /* Percent-encodes a text: "SELECT 1" -> "SELECT%201". The caller frees. */
 char *http_quote(const char *text);
-
-#endif

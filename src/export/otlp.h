@@ -1,6 +1,5 @@
 /* Requests as spans of distributed tracing: OTLP as JSON. Private to export/. */
-#ifndef STEALSCOPE_EXPORT_OTLP_H
-#define STEALSCOPE_EXPORT_OTLP_H
+#pragma once
 
 #include "export/sink.h"
 
@@ -17,5 +16,3 @@ int otlp_send(const struct catalog *catalog, const struct export_spans *spans, i
               struct export_result *out, struct error *err);
 int otlp_send_tls(const struct catalog *catalog, const struct export_spans *spans, int64_t run, const char *target,
                   struct export_result *out, struct error *err);
-
-#endif

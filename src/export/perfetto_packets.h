@@ -2,8 +2,7 @@
  *
  * The few fields that are needed are encoded here without a protobuf library: numbers as varints, texts and nested
  * messages with their length. The field numbers are defined in protos/perfetto/trace. Private to export/. */
-#ifndef STEALSCOPE_EXPORT_PERFETTO_PACKETS_H
-#define STEALSCOPE_EXPORT_PERFETTO_PACKETS_H
+#pragma once
 
 #include <stdio.h>
 
@@ -41,5 +40,3 @@ void packet_slice(FILE *f, const struct track *t, int64_t ts, int64_t dur, const
 /* Flow at time ts from one track's slice to another track's slice; id: 1, 2, ... */
 void packet_flow(FILE *f, const struct track *from, const struct track *to, int64_t ts, uint64_t id);
 void packet_counter(FILE *f, const struct track *t, int64_t ts, int64_t ns);
-
-#endif

@@ -1,6 +1,5 @@
 /* PostgreSQL connections through libpq, which is loaded at run time. Private to export/. */
-#ifndef STEALSCOPE_EXPORT_POSTGRES_H
-#define STEALSCOPE_EXPORT_POSTGRES_H
+#pragma once
 
 #include <libpq-fe.h>
 
@@ -19,5 +18,3 @@ extern struct postgres_calls pq;  /* set by postgres_connect() */
 PGconn *postgres_connect(const char *target, struct error *err);
 /* Sets *err to the first line of the server's message and returns -1. */
 int postgres_refuse(enum status status, const char *message, struct error *err);
-
-#endif

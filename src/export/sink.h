@@ -1,6 +1,5 @@
 /* Sinks: write rows to a kind of target. Each sink is implemented in sink_*.c and listed in sinks.c. Private to export/. */
-#ifndef STEALSCOPE_EXPORT_SINK_H
-#define STEALSCOPE_EXPORT_SINK_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -57,5 +56,3 @@ static inline enum table_code table_code(const struct export_shape *t)
 {
 	return (enum table_code)(t - tables);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Functions of the SQLite library, which is loaded at run time. Private to export/. */
-#ifndef STEALSCOPE_EXPORT_SQLITE_H
-#define STEALSCOPE_EXPORT_SQLITE_H
+#pragma once
 
 #include <sqlite3.h>
 
@@ -16,5 +15,3 @@ extern struct sqlite_calls sqlite;  /* set by sqlite_load() */
 
 /* Loads the library. Returns -1 with *err on failure. */
 int sqlite_load(struct error *err);
-
-#endif

@@ -3,8 +3,7 @@
  * Times are ns since the epoch on the host's clock; a row with a duration covers [ts, ts + dur - 1]. A CPU or thread is
  * identified by its machine ("host", or the name of the VM or container) and its number. Texts from traces are escaped
  * as in every report (base/text.h). Every table begins with run_id, which a sink uses to replace older data of the run. */
-#ifndef STEALSCOPE_EXPORT_TABLES_H
-#define STEALSCOPE_EXPORT_TABLES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -348,5 +347,3 @@ struct table_cell {
 #define CELL_REAL(r) ((struct table_cell){ .real = (r) })
 #define CELL_TEXT(s) ((struct table_cell){ .text = (s) })
 #define CELL_NONE ((struct table_cell){ .absent = true })
-
-#endif

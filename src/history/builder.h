@@ -1,7 +1,6 @@
 /* Internals of the builder, shared by builder.c (changes), attribute_order.c, linked_attributes.c and finish.c (the
  * tables after the chunks). */
-#ifndef STEALSCOPE_HISTORY_BUILDER_H
-#define STEALSCOPE_HISTORY_BUILDER_H
+#pragma once
 
 #include "history/format.h"
 #include "history/history.h"
@@ -128,5 +127,3 @@ int builder_flush_spill(struct history_builder *b, struct error *err);
 /* Writes the parts of the file after the chunks: index, attributes, sets, strings, meta, checksums, header. Consumes the
  * tree and the leaves. */
 int builder_write_tables(struct history_builder *b, int64_t begin, int64_t end, struct error *err);
-
-#endif

@@ -12,8 +12,7 @@
  *
  * A value is base + code. With CHUNK_NULLS code 0 is null and a value is base + code - 1. In chunks of state attributes
  * null is the value -1 (no CHUNK_NULLS), and value codes have no exceptions and are below 32. */
-#ifndef STEALSCOPE_HISTORY_CHUNK_H
-#define STEALSCOPE_HISTORY_CHUNK_H
+#pragma once
 
 #include "history/column.h"
 #include "history/history.h"
@@ -78,5 +77,3 @@ bool chunk_value(const struct chunk *c, unsigned i, int64_t *value);
 
 /* Computes the start times of the intervals 0 .. count - 1. Returns NULL, or a description of the damage. */
 const char *chunk_starts(const struct chunk *c, int64_t *start, unsigned count);
-
-#endif

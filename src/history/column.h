@@ -4,8 +4,7 @@
  * exceptions: after the packed numbers follow the indices of the exceptions (one byte each, ascending), the width of
  * their high parts (one byte), and the packed high parts. Reading any number is O(1) plus its exceptions, and reading a
  * column needs no branch per number. Durations suit this well: most are similar and a few are very long. */
-#ifndef STEALSCOPE_HISTORY_COLUMN_H
-#define STEALSCOPE_HISTORY_COLUMN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -144,5 +143,3 @@ static inline void column_get(const struct packed_column *c, uint64_t *x, unsign
 }
 
 uint64_t column_one(const struct packed_column *c, unsigned i);
-
-#endif

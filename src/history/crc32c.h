@@ -1,6 +1,5 @@
 /* CRC32C (Castagnoli; RFC 3720 appendix B.4), by the processor's instruction if it has one. */
-#ifndef STEALSCOPE_HISTORY_CRC32C_H
-#define STEALSCOPE_HISTORY_CRC32C_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,5 +13,3 @@ struct crc32c {
 void crc32c_init(struct crc32c *c);
 void crc32c_init_software(struct crc32c *c);  /* for tests: uses the tables on any processor */
 uint32_t crc32c(const struct crc32c *c, const void *data, size_t size);
-
-#endif

@@ -3,8 +3,7 @@
  * Blocks are verified by their checksums before they are read, each block once (recorded in an atomic bitmap). In
  * addition every offset, count and width is checked, so that a maliciously made file causes an error at worst. Several
  * threads may use a history. */
-#ifndef STEALSCOPE_HISTORY_FILE_H
-#define STEALSCOPE_HISTORY_FILE_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -111,5 +110,3 @@ int attr_fail_damaged(const struct attr *a, uint32_t chunk, const char *why, str
 
 /* Returns the string at an offset of the strings section; NULL with *err if it is damaged. */
 const char *file_string(const struct history *h, uint64_t id, struct error *err);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * A CRC32C protects every byte: the header contains its own; `sums` has those of the blocks between the header and
  * `sums` (blocks are aligned in the file); `sums2` has those of the blocks of `sums`; the header has the one of `sums2`. */
-#ifndef STEALSCOPE_HISTORY_FORMAT_H
-#define STEALSCOPE_HISTORY_FORMAT_H
+#pragma once
 
 #include <endian.h>
 #include <stdint.h>
@@ -118,5 +117,3 @@ static inline void put64(void *p, uint64_t x)
 	x = htole64(x);
 	memcpy(p, &x, sizeof x);
 }
-
-#endif

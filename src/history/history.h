@@ -7,8 +7,7 @@
  *
  * Times are int64_t ns. Functions that can fail return 0 or -1 and fill *err unless noted. A damaged file causes an
  * error with the file's name and the offset, never a wrong answer. */
-#ifndef STEALSCOPE_HISTORY_HISTORY_H
-#define STEALSCOPE_HISTORY_HISTORY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -190,5 +189,3 @@ int history_next(const struct history *h, uint32_t attr, int64_t t, uint64_t mas
                  struct error *err);
 int history_prev(const struct history *h, uint32_t attr, int64_t t, uint64_t mask, struct interval *iv,
                  struct error *err);
-
-#endif

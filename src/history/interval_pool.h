@@ -3,8 +3,7 @@
  * A slab contains whole records: a control byte (bytes of the duration | bytes of the value << 4; 15: null), the
  * duration in ns, the value in zigzag; a zero control byte ends a slab early. Records are short, so that a million
  * attributes fit into memory. The region is bounded; the builder writes chunks when it is full. */
-#ifndef STEALSCOPE_HISTORY_INTERVAL_POOL_H
-#define STEALSCOPE_HISTORY_INTERVAL_POOL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,5 +47,3 @@ void pool_push(struct pool *p, struct chain *c, uint64_t duration, int64_t value
 /* Moves the n records of the chain to row[] and frees its slabs. The last interval ends before `end`, which becomes
  * row[n].start. */
 void pool_take(struct pool *p, struct chain *c, struct change *row, unsigned n, int64_t end);
-
-#endif

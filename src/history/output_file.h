@@ -4,8 +4,7 @@
  * killed; otherwise its name is ".NAME.PID-N.tmp" in the same directory. After fsync() the file gets its name by a link,
  * or by a rename if it replaces a file (then it briefly has a temporary name). If two builders write one file, both
  * complete it and the later one stays; a reader keeps the file that it opened. */
-#ifndef STEALSCOPE_HISTORY_OUTPUT_FILE_H
-#define STEALSCOPE_HISTORY_OUTPUT_FILE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -63,5 +62,3 @@ int out_scratch(const struct out *o, struct error *err);
 int write_all(int fd, const void *data, size_t size, int64_t offset);
 /* Allocates disk blocks for bytes [from, to) of the file, which grows to `to` bytes. Returns 0, or -1 with errno. */
 int reserve_all(int fd, size_t from, size_t to);
-
-#endif

@@ -7,8 +7,7 @@
  * are zeroed. A pointer into a page is valid until the next access to any page: copy records that are needed longer.
  *
  * If the scratch file cannot be written or read, *failure holds the reason, *failed is set, and records read as zeroes. */
-#ifndef STEALSCOPE_HISTORY_PAGED_TABLE_H
-#define STEALSCOPE_HISTORY_PAGED_TABLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -74,5 +73,3 @@ static inline void *paged_edit(struct paged *t, size_t page)
 /* Read and write bytes that may span pages, in a table of bytes. */
 void paged_get(struct paged *t, uint64_t at, void *to, size_t n);
 void paged_put(struct paged *t, uint64_t at, const void *from, size_t n);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * A node costs 20 bytes, plus 11 to 22 for a slot in a hash table if it has many siblings; a string costs its bytes,
  * once, and a slot. All are in paged tables (paged_table.h). Node 0 is the root; string 0 is empty. */
-#ifndef STEALSCOPE_HISTORY_TREE_H
-#define STEALSCOPE_HISTORY_TREE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -58,5 +57,3 @@ int tree_compare(struct tree *t, uint32_t a, uint32_t b);  /* compares two strin
 /* Reads one component of an escaped path at *path (after its '/'), unescaped, into buf (as long as the path, or
  * STRING_MAX + 1 bytes), and advances *path to its end. Returns false if it is empty, too long or wrongly escaped. */
 bool path_component(const char **path, char *buf);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * The child creates regular files and directories of its own below one directory. It leaves out links, special files and
  * names with "..", and stops at a size, so that neither the disk nor files elsewhere are at risk. */
-#ifndef STEALSCOPE_INDEX_ARCHIVE_H
-#define STEALSCOPE_INDEX_ARCHIVE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,5 +27,3 @@ bool archive_clean_name(const char *name, char clean[ARCHIVE_NAME_MAX]);
  * Returns 0 or -1. */
 int archive_unpack(int fd, const char *path, const char *dir, const char *single, uint64_t max_bytes, uint64_t *left_out,
                    const struct progress *progress, struct error *err);
-
-#endif

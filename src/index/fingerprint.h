@@ -1,6 +1,5 @@
 /* Fingerprint of trace files: paths, sizes, and a checksum of each metadata file, which contains the trace's UUID. */
-#ifndef STEALSCOPE_INDEX_FINGERPRINT_H
-#define STEALSCOPE_INDEX_FINGERPRINT_H
+#pragma once
 
 #include <json-c/json.h>
 
@@ -12,5 +11,3 @@ struct json_object *fingerprint_make(const struct input *in, struct error *err);
 
 /* Returns 0 if the fingerprints are equal, otherwise 1 with the first difference as text in `why`. */
 int fingerprint_differs(struct json_object *then, struct json_object *now, char *why, size_t size);
-
-#endif

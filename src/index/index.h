@@ -1,7 +1,6 @@
 /* Indexing: finds the traces that the user named, synchronizes the clocks, runs the model, and writes one history file.
  * The file also contains the provenance. The functions print nothing and do not use the terminal. */
-#ifndef STEALSCOPE_INDEX_INDEX_H
-#define STEALSCOPE_INDEX_INDEX_H
+#pragma once
 
 #include <json-c/json.h>
 #include <stdbool.h>
@@ -212,5 +211,3 @@ struct history *offset_editor_move(void *offset_editor, const struct history *sh
 void offset_editor_list(void *offset_editor, const struct history *shown, char *buf, size_t size);
 int offset_editor_save(void *offset_editor, const struct history *shown, const char *file, char *message, size_t size,
                 struct error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* Functions that fill struct input, shared by the files of index/. */
-#ifndef STEALSCOPE_INDEX_INPUT_H
-#define STEALSCOPE_INDEX_INPUT_H
+#pragma once
 
 #include "index/index.h"
 
@@ -27,5 +26,3 @@ int input_finish(struct input *in, struct error *err);
 /* Returns the options that affect a history's content, as one line. Histories of the same traces with equal lines
  * are equal. */
 char *input_options_text(const struct input *in);  /* the caller frees */
-
-#endif

@@ -1,8 +1,7 @@
 /* Aliases of names, for histories that are passed on to others. A name has the same alias everywhere. Without the key,
  * nobody can find the name by computing the aliases of likely names. Keyed hash: 56 bits of SipHash-2-4 (Aumasson,
  * Bernstein: SipHash, INDOCRYPT 2012). */
-#ifndef STEALSCOPE_INDEX_NAME_ALIAS_H
-#define STEALSCOPE_INDEX_NAME_ALIAS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -23,5 +22,3 @@ char *alias_make(const struct alias_key *key, const char *name, char buf[ALIAS_S
 char *alias_make_handler(const struct alias_key *key, const char *name, char buf[ALIAS_SIZE]);
 
 uint64_t alias_siphash(const struct alias_key *key, const void *bytes, size_t n);
-
-#endif

@@ -1,8 +1,7 @@
 /* Provenance of a history: its traces, machines, clocks and notes, and a fingerprint that shows whether the history is
  * stale. Stored in the history as one JSON document (key "provenance"), and as an equivalent session file (key
  * "session"). */
-#ifndef STEALSCOPE_INDEX_PROVENANCE_H
-#define STEALSCOPE_INDEX_PROVENANCE_H
+#pragma once
 
 #include "index/index.h"
 
@@ -36,5 +35,3 @@ struct provenance_cut {
 };
 int provenance_copy(const struct history *h, struct history_builder *b, const struct provenance_cut *how,
                     struct error *err);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * Cost: that of the questions, for each vCPU and thread of the window one flow and one critical path. Memory: 24 bytes per
  * part. */
-#ifndef STEALSCOPE_INDEX_RECORDED_READS_H
-#define STEALSCOPE_INDEX_RECORDED_READS_H
+#pragma once
 
 #include <pthread.h>
 
@@ -30,5 +29,3 @@ void recorded_reads_release(struct recorded_reads *r);
 
 /* Returns the index of the first part of the attributes [attr, last], and the number of their parts in *n. */
 size_t recorded_reads_find(const struct recorded_reads *r, uint32_t attr, uint32_t last, size_t *n);
-
-#endif

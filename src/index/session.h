@@ -1,6 +1,5 @@
 /* Session files (YAML, stealscope-session(5)): which traces belong together, and how to read them. */
-#ifndef STEALSCOPE_INDEX_SESSION_H
-#define STEALSCOPE_INDEX_SESSION_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -29,5 +28,3 @@ char *session_text(const struct input *in, struct trace *const *trace, const str
 
 /* Sets the manual offsets in a session file to those in in->hint; the rest of the text stays unchanged. Returns 0 or -1. */
 int session_set_manual_offsets(const char *path, const struct input *in, struct error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* Rates of traces with times in cycles of the TSC that are recorded together with their host. */
-#ifndef STEALSCOPE_INDEX_TSC_RATES_H
-#define STEALSCOPE_INDEX_TSC_RATES_H
+#pragma once
 
 #include "index/index.h"
 
@@ -9,5 +8,3 @@
  * Without a host, the synchronization converts the times. Returns 1 if it set a rate, 0 if not, -1 with *err set. */
 int tsc_rates_find(struct input *in, struct trace *const *trace, struct error *err);
 void tsc_rates_add_notes(const struct input *in, struct trace *const *trace, struct notes *notes);
-
-#endif

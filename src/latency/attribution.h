@@ -1,6 +1,5 @@
 /* Internals of latency/: attribution of one request. Private to latency/. */
-#ifndef STEALSCOPE_LATENCY_ATTRIBUTION_H
-#define STEALSCOPE_LATENCY_ATTRIBUTION_H
+#pragma once
 
 #include "latency/latency.h"
 
@@ -23,5 +22,3 @@ void requests_note_cut(const struct catalog *catalog, size_t cut, struct notes *
 void requests_sort(struct requests *r);  /* by start */
 /* Index of the container that a host thread belongs to; -1: none. (The host's threads include those of containers.) */
 int request_container(const struct catalog *catalog, uint32_t machine, int32_t tid);
-
-#endif

@@ -1,6 +1,5 @@
 /* Internals of the Gaussian process. Private to gp*.c. base/gp_model.h describes the model. */
-#ifndef STEALSCOPE_LATENCY_GP_H
-#define STEALSCOPE_LATENCY_GP_H
+#pragma once
 
 #include "base/gp_model.h"
 #include "latency/latency.h"
@@ -10,5 +9,3 @@ struct gp *gp_new(size_t d, size_t m);
 int gp_prepare(struct gp *g, struct error *err);
 /* Sets length, signal, trend and noise by maximum likelihood (gp_fit.c). */
 int gp_fit(struct gp *g, unsigned steps, struct error *err);
-
-#endif

@@ -3,8 +3,7 @@
  * There are two answers. Measured: hard bounds from the state sums of a history. Predicted: a Gaussian process
  * regression, trained on the percentile shift between a run without contention and runs with contention. Times are in ns
  * unless noted; tables of numbers are row-major doubles. */
-#ifndef STEALSCOPE_LATENCY_LATENCY_H
-#define STEALSCOPE_LATENCY_LATENCY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -359,5 +358,3 @@ void plot_scatter(FILE *out, const double *x, const double *y, size_t n, const c
  * a value. */
 void plot_heat(FILE *out, const double *value, const char *const *row, size_t rows, const char *const *column,
                size_t columns, char *(*fmt)(char *buf, size_t size, double v));
-
-#endif

@@ -1,7 +1,6 @@
 /* Converts spans of other forms to OTLP as JSON: lists of ResourceSpans, which the caller releases with
  * json_object_put(). Private to latency/. */
-#ifndef STEALSCOPE_LATENCY_SPAN_CONVERT_H
-#define STEALSCOPE_LATENCY_SPAN_CONVERT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,5 +25,3 @@ int span_protobuf_form(const unsigned char *bytes, size_t size);
 size_t span_protobuf_next(const unsigned char *bytes, size_t size, int form, size_t *at);
 /* Converts one message. Returns NULL if it is malformed, or has more than SPAN_VALUES_MAX fields. */
 struct json_object *span_of_protobuf(const unsigned char *bytes, size_t size);
-
-#endif

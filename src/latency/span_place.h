@@ -1,6 +1,5 @@
 /* Servers of spans: machine, process and thread. Private to latency/. */
-#ifndef STEALSCOPE_LATENCY_SPAN_PLACE_H
-#define STEALSCOPE_LATENCY_SPAN_PLACE_H
+#pragma once
 
 #include "latency/latency.h"
 
@@ -27,5 +26,3 @@ int32_t span_machine(const struct span_places *p, const struct span *s);
  * memory of *out; the caller frees out->thread. Returns -1 with *err. */
 int span_place_find(struct span_places *p, size_t i, int64_t start, int64_t end, int64_t error, struct span_place *out,
                     struct error *err);
-
-#endif

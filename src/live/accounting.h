@@ -16,8 +16,7 @@
  * CPUs), LIVE_GLOBAL, the attribute of functions
  * that the verifier checks on their own, and LIVE_REPEAT(n, step, arg): calls step(i, arg) for i from 0, at most n times,
  * until it returns 1. */
-#ifndef STEALSCOPE_LIVE_ACCOUNTING_H
-#define STEALSCOPE_LIVE_ACCOUNTING_H
+#pragma once
 
 #include "live/collector.h"
 
@@ -314,5 +313,3 @@ static inline __attribute__((always_inline)) void log_append(struct live_cpu *c,
 	if ((c->head & (LIVE_LOG / 2 - 1)) == 0 || c->throttled)
 		account_cpu(cpu, e->ts);
 }
-
-#endif

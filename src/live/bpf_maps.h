@@ -1,6 +1,5 @@
 /* Loading BPF programs and reading their maps (private to live/). */
-#ifndef STEALSCOPE_LIVE_BPF_MAPS_H
-#define STEALSCOPE_LIVE_BPF_MAPS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,5 +23,3 @@ void *bpf_take_map(int map, size_t key, size_t value, size_t stride, size_t *n);
 bool bpf_cost(const int *program, int n, uint64_t *ns, uint64_t *runs);
 /* Switches the kernel's statistics on or off. *stats: -1: off. */
 void bpf_measure(int *stats, bool on);
-
-#endif

@@ -1,6 +1,5 @@
 /* A collection and its sources (private to live/). */
-#ifndef STEALSCOPE_LIVE_COLLECTION_H
-#define STEALSCOPE_LIVE_COLLECTION_H
+#pragma once
 
 #include "live/culprits.h"
 #include "live/live.h"
@@ -62,5 +61,3 @@ int64_t live_vmm_time(struct live *l, struct live_thread *t, int64_t ran);
 void live_use_cpu(struct live_sample *s, unsigned cpu, int32_t culprit, int64_t ns);
 /* Returns the index of a group of this name in the sample. */
 int32_t live_group_put(struct live_sample *s, const char *name, enum live_group_kind kind);
-
-#endif

@@ -1,6 +1,5 @@
 /* Data that the BPF program shares with user space through memory (private to live/). Times in ns of CLOCK_MONOTONIC. */
-#ifndef STEALSCOPE_LIVE_COLLECTOR_H
-#define STEALSCOPE_LIVE_COLLECTOR_H
+#pragma once
 
 #ifdef __bpf__
 typedef unsigned int u32;
@@ -124,5 +123,3 @@ struct live_pair_value {
 	u32 tid, unused;
 	char comm[16];
 };
-
-#endif

@@ -6,8 +6,7 @@
  * many tasks share. Migrations are counted in /proc/PID/sched; without this file only pinned tasks qualify.
  *
  * Cost: two small files for each task of the machine, and one more for each task that ran. */
-#ifndef STEALSCOPE_LIVE_CULPRIT_BOUNDS_H
-#define STEALSCOPE_LIVE_CULPRIT_BOUNDS_H
+#pragma once
 
 #include "live/source.h"
 #include "live/victims.h"
@@ -23,5 +22,3 @@ void culprit_bounds_scan(struct culprit_bounds *b, const char *root, int64_t beg
  * the idle times, ns. */
 struct bpf_pair *culprit_bounds_pairs(const struct culprit_bounds *b, const struct live_threads *t,
                                       const struct live_sample *s, int64_t tick, size_t *n);
-
-#endif

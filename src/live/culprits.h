@@ -1,6 +1,5 @@
 /* A sample's culprits: from the keys of the BPF program to names (private to live/). */
-#ifndef STEALSCOPE_LIVE_CULPRITS_H
-#define STEALSCOPE_LIVE_CULPRITS_H
+#pragma once
 
 #include "base/map.h"
 #include "live/victims.h"
@@ -22,5 +21,3 @@ void culprit_name_thread(char name[LIVE_NAME], const struct live_thread *v);
 bool culprit_fill_fixed(struct live_culprit *c, u32 key);
 /* Returns the index of a culprit in the sample. */
 int32_t culprit_index_put(struct culprit_index *x, u32 key, const char *comm);
-
-#endif

@@ -1,6 +1,5 @@
 /* Members of kernel structures that the BPF programs use. CO-RE finds their place in the running kernel. */
-#ifndef STEALSCOPE_LIVE_KERNEL_STRUCTS_H
-#define STEALSCOPE_LIVE_KERNEL_STRUCTS_H
+#pragma once
 
 struct task_struct;
 struct rq { u64 clock; int cpu; struct task_struct *curr; } __attribute__((preserve_access_index));
@@ -76,5 +75,3 @@ static __always_inline bool task_is_throttled(u64 task)
 		return BPF_CORE_READ(t, se.cfs_rq, throttle_count) > 0;
 	return false;
 }
-
-#endif

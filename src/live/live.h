@@ -4,8 +4,7 @@
  * The victims are the vCPUs of VMs and all processes. The source is a BPF program (exact sums by victim and culprit), or,
  * where BPF cannot be used, the run delay in /proc/PID/task/TID/schedstat, throttled time in cpu.stat, and lower bounds of
  * the culprits (culprit_bounds.h). The time that the host of a machine took comes from /proc/stat. All times in ns. */
-#ifndef STEALSCOPE_LIVE_LIVE_H
-#define STEALSCOPE_LIVE_LIVE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -180,5 +179,3 @@ void live_metrics_add(struct live_metrics *m, const struct live_sample *s);
 void live_metrics_set_flight(struct live_metrics *m, bool runs);
 /* Writes all counters in the OpenMetrics text format. Returns the text, which the caller frees; *len: its bytes. */
 char *live_metrics_text(const struct live_metrics *m, size_t *len);
-
-#endif

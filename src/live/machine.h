@@ -1,6 +1,5 @@
 /* Data that machine.bpf.c shares with user space (private to live/). Times in ns of the run queues' clock. */
-#ifndef STEALSCOPE_LIVE_MACHINE_H
-#define STEALSCOPE_LIVE_MACHINE_H
+#pragma once
 
 #include "live/collector.h"
 
@@ -51,5 +50,3 @@ struct machine_task {
 	u32 stopped, unused;       /* stopped: by a signal or a debugger */
 	char comm[16];             /* of its process */
 };
-
-#endif

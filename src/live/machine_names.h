@@ -1,6 +1,5 @@
 /* Names of control groups (private to live/). */
-#ifndef STEALSCOPE_LIVE_MACHINE_NAMES_H
-#define STEALSCOPE_LIVE_MACHINE_NAMES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,5 +14,3 @@ const char *machine_names_of_group(struct machine_names *n, uint64_t id);
 /* Returns the name of a process's group. Valid until the next call. */
 const char *machine_names_of_process(struct machine_names *n, int32_t pid);
 bool machine_names_has(const struct machine_names *n, const char *name);
-
-#endif

@@ -1,6 +1,5 @@
 /* The BPF source for all threads of this machine (private to live/). */
-#ifndef STEALSCOPE_LIVE_MACHINE_SOURCE_H
-#define STEALSCOPE_LIVE_MACHINE_SOURCE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,5 +42,3 @@ void machine_period_release(struct machine_period *p);
 bool machine_source_cost(struct machine_source *m, u64 *ns, u64 *runs);
 /* Switches the kernel's statistics on or off; they cost time themselves. */
 void machine_source_measure(struct machine_source *m, bool on);
-
-#endif

@@ -3,8 +3,7 @@
  * cpu.stat counts the throttled time of a group, summed over its pCPUs. Of a group with one victim it is this victim's;
  * among several it is divided by their demand (ran and waited), which is an estimate. If several groups above a thread
  * were throttled, the one with the most throttled time counts. */
-#ifndef STEALSCOPE_LIVE_QUOTAS_H
-#define STEALSCOPE_LIVE_QUOTAS_H
+#pragma once
 
 #include "live/victims.h"
 
@@ -16,5 +15,3 @@ void quotas_read(struct quotas *q, const char *root, const struct live_threads *
 /* Moves the throttled time between the last two reads from stolen to throttled, since schedstat counts it as delay.
  * vcpu[i] belongs to thread i. */
 void quotas_divide(const struct quotas *q, struct live_vcpu *vcpu, size_t n);
-
-#endif

@@ -1,6 +1,5 @@
 /* Time that victims ran while the other CPU of their core was busy (private to live/). */
-#ifndef STEALSCOPE_LIVE_SHARED_CORES_H
-#define STEALSCOPE_LIVE_SHARED_CORES_H
+#pragma once
 
 #include "live/culprits.h"
 #include "live/source.h"
@@ -12,5 +11,3 @@ u32 *shared_cores_siblings(const char *root, unsigned cpus);
 void shared_cores_add(struct culprit_index *x, const struct bpf_pair *pair, size_t n);
 /* Fills the shared time of a victim in a period; v: its record at the period's end. */
 void shared_cores_take(struct live_vcpu *u, struct live_thread *t, const struct live_victim *v, bool has_siblings);
-
-#endif

@@ -1,6 +1,5 @@
 /* The BPF source (private to live/). */
-#ifndef STEALSCOPE_LIVE_SOURCE_H
-#define STEALSCOPE_LIVE_SOURCE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -49,5 +48,3 @@ struct bpf_pair *bpf_source_take(struct bpf_source *b, unsigned epoch, size_t *n
 bool bpf_source_cost(struct bpf_source *b, u64 *ns, u64 *runs);
 /* Switches the kernel's statistics on or off; they cost time themselves. */
 void bpf_source_measure(struct bpf_source *b, bool on);
-
-#endif

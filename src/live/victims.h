@@ -1,6 +1,5 @@
 /* The threads whose waits are collected (private to live/). */
-#ifndef STEALSCOPE_LIVE_VICTIMS_H
-#define STEALSCOPE_LIVE_VICTIMS_H
+#pragma once
 
 #include "live/collector.h"
 #include "live/live.h"
@@ -57,5 +56,3 @@ bool live_read_stat(const char *root, int32_t pid, int32_t tid, struct live_stat
 bool live_read_schedstat(const char *root, int32_t pid, int32_t tid, uint64_t *ran, uint64_t *delayed);
 /* Calls visit() for each number among the names of a directory below root. */
 void live_each_number(const char *root, const char *dir, void (*visit)(void *arg, int32_t n), void *arg);
-
-#endif

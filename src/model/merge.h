@@ -5,8 +5,7 @@
  * with the lower index comes first, so the host precedes its guests. Cost: O(log machines) per step. With worker threads
  * the steps are produced in batches ahead of the caller, by an ordered job (base/ordered_jobs.h); the result is the
  * same. */
-#ifndef STEALSCOPE_MODEL_MERGE_H
-#define STEALSCOPE_MODEL_MERGE_H
+#pragma once
 
 #include "base/prefetch.h"
 #include "sync/sync.h"
@@ -48,5 +47,3 @@ static inline int merge_next(struct merge *m, const struct merge_step **s, struc
 /* Returns the host time of the last event of all machines, ns; valid after the last step. */
 int64_t merge_last(const struct merge *m);
 void merge_close(struct merge *m);
-
-#endif

@@ -24,8 +24,7 @@
  * interval a vCPU's state depends on the host's events alone; it is UNKNOWN if only the guest was traced. A CPU of
  * a traced guest without any event was idle or busy all the time: UNKNOWN, unless its vCPU thread sleeps or the CPU was
  * plugged during the trace. Memory is bounded by the live object count, not by the trace's length. */
-#ifndef STEALSCOPE_MODEL_MODEL_H
-#define STEALSCOPE_MODEL_MODEL_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -70,5 +69,3 @@ int model_run(const struct sync_result *sync, const struct model_options *option
 /* Returns the kernel's name of the exit reason ("HLT" for VMX, "hlt" for SVM), or its number if it has no name. The
  * string is static, or in buf. */
 const char *exit_name(const struct event *ev, char buf[EXIT_NAME]);
-
-#endif

@@ -3,8 +3,7 @@
  * The model writes from many functions, so the sink stores the first failure and the model checks it once per event.
  * Writes after a failure do nothing. Writes to attribute HISTORY_NONE, which stands for an undeclared attribute, are
  * dropped. */
-#ifndef STEALSCOPE_MODEL_MODEL_SINK_H
-#define STEALSCOPE_MODEL_MODEL_SINK_H
+#pragma once
 
 #include "base/schema.h"
 #include "history/history.h"
@@ -46,5 +45,3 @@ static inline void sink_set(struct model_sink *s, uint32_t attr, int64_t value)
 {
 	sink_set_at(s, s->now, attr, value);
 }
-
-#endif

@@ -4,8 +4,7 @@
  * Calls with a result (attributes, new strings) wait until the queue is empty, so the builder receives the same calls in
  * the same order, and the file has the same bytes. The next call, or the end, reports the builder's first failure.
  * Cost: some ns per change, and a lock per batch. */
-#ifndef STEALSCOPE_MODEL_SINK_ASYNC_H
-#define STEALSCOPE_MODEL_SINK_ASYNC_H
+#pragma once
 
 #include "base/ordered_jobs.h"
 #include "model/model_sink.h"
@@ -17,5 +16,3 @@ extern const struct model_sink_ops sink_async;  /* requires `to` to be a struct 
 struct sink_async *sink_async_begin(struct history_builder *b, struct ordered_jobs *ordered_jobs);
 /* Waits until all changes are written and frees the sink; NULL is allowed. Returns 0, or -1 with *err set. */
 int sink_async_end(struct sink_async *s, struct error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* Walks rows along the lanes of a sweep (steal_sweep.h) and sums their running time by the use of the other CPUs of the
  * core. Private to query/. */
-#ifndef STEALSCOPE_QUERY_CORE_SWEEP_H
-#define STEALSCOPE_QUERY_CORE_SWEEP_H
+#pragma once
 
 #include "query/steal_sweep.h"
 
@@ -28,5 +27,3 @@ void core_sweep_release(struct core_sweep *s);
 
 /* Counts a move from one pCPU to another. */
 void core_time_count_move(const struct catalog *catalog, struct core_time *time, int from, int to);
-
-#endif

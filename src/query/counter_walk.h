@@ -1,6 +1,5 @@
 /* Instructions and cycles of rows, and of the time beside each sharer of their core. Private to query/. */
-#ifndef STEALSCOPE_QUERY_COUNTER_WALK_H
-#define STEALSCOPE_QUERY_COUNTER_WALK_H
+#pragma once
 
 #include "query/culprit.h"
 #include "query/query_internal.h"
@@ -35,5 +34,3 @@ int counter_walk_run(struct counter_walk *w, const struct catalog *catalog, cons
                      int64_t to, struct error *err);
 void counter_walk_release(struct counter_walk *w);
 void core_counts_add(struct core_counts *to, const struct core_counts *from);
-
-#endif

@@ -1,6 +1,5 @@
 /* State of the search for a critical path. Private to query/. */
-#ifndef STEALSCOPE_QUERY_CRITICAL_PATH_H
-#define STEALSCOPE_QUERY_CRITICAL_PATH_H
+#pragma once
 
 #include "query/query_internal.h"
 #include "query/stepped_query.h"
@@ -61,5 +60,3 @@ int path_emit_resolution(struct path_walker *w, const struct target *s, const st
 
 /* Appends the target's activity, or the causes of its wait, from t up to *end, which is at most b. */
 int path_append(struct path_walker *w, const struct target *s, int64_t t, int64_t b, struct path_link via, int64_t *end);
-
-#endif

@@ -1,6 +1,5 @@
 /* Table of actors: equal actors get equal numbers, in the order of their first occurrence. Private to query/. */
-#ifndef STEALSCOPE_QUERY_CULPRIT_H
-#define STEALSCOPE_QUERY_CULPRIT_H
+#pragma once
 
 #include "base/map.h"
 #include "query/query.h"
@@ -17,5 +16,3 @@ struct actors {
 
 uint32_t actors_put(struct actors *p, const struct actor *actor);
 void actors_release(struct actors *p);
-
-#endif

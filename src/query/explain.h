@@ -1,6 +1,5 @@
 /* State of an explanation, shared by the explain*.c files. Private to query/. */
-#ifndef STEALSCOPE_QUERY_EXPLAIN_H
-#define STEALSCOPE_QUERY_EXPLAIN_H
+#pragma once
 
 #include <stdio.h>
 
@@ -73,5 +72,3 @@ int explain_moment_text(const struct catalog *catalog, const struct gap *moment,
 int status_of_machine(const struct catalog *catalog, const struct target *s, char **text, struct error *err);
 int status_of_interval(const struct catalog *catalog, const struct gap *moment, int64_t t, char **text, struct error *err);
 void status_of_gap(const struct catalog *catalog, const struct gap *gap, const struct flow *f, char **text);
-
-#endif

@@ -1,6 +1,5 @@
 /* Causes of a target's lost time, and the sentences on them. Private to query/. */
-#ifndef STEALSCOPE_QUERY_FINDING_CAUSES_H
-#define STEALSCOPE_QUERY_FINDING_CAUSES_H
+#pragma once
 
 #include "query/query_internal.h"
 
@@ -88,5 +87,3 @@ void finding_of_locks(struct finding *out, int64_t ns, int64_t waits);  /* adds 
 void finding_add(struct finding *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Sets the moment's command. */
 void finding_set_command(struct finding *out, const struct catalog *catalog);
-
-#endif

@@ -1,7 +1,6 @@
 /* State of a query for findings. Private to findings.c, which reads the history, findings_choose.c, which selects
  * victims, and findings_rank.c, which ranks findings. */
-#ifndef STEALSCOPE_QUERY_FINDINGS_STATE_H
-#define STEALSCOPE_QUERY_FINDINGS_STATE_H
+#pragma once
 
 #include "query/culprit.h"
 #include "query/finding_causes.h"
@@ -92,5 +91,3 @@ void findings_conclude(struct findings_query *v, const struct victim *victim, co
 const struct ranked_finding *findings_first_direct(const struct findings_query *v);
 /* Adds the chain, the locks, or what is to be said if there is no finding; sorts, and makes the answer. */
 int findings_rank(struct findings_query *v, struct error *err);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Equal neighbours are joined before they are counted. Memory: 24 bytes per stored interval, 16 per cell. Reports an
  * error if lists that grow with the trace do not fit. */
-#ifndef STEALSCOPE_QUERY_FLOW_BUILDER_H
-#define STEALSCOPE_QUERY_FLOW_BUILDER_H
+#pragma once
 
 #include "query/culprit.h"
 #include "query/resolver.h"
@@ -34,5 +33,3 @@ int flow_builder_add(struct flow_builder *g, const struct resolution *p, bool lo
 int flow_builder_append(struct flow_builder *g, const struct flow_builder *part, const uint32_t *id);
 /* Completes the flow: sorts the entries and computes their shares. */
 int flow_builder_finish(struct flow_builder *g);
-
-#endif

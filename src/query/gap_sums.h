@@ -2,8 +2,7 @@
  *
  * Sums of adjacent windows are joined exactly: a gap that touches an edge is kept apart as `head` or `tail`, until the
  * window on the other side of the edge continues it. So is the culprit's interval at the edge. */
-#ifndef STEALSCOPE_QUERY_GAP_SUMS_H
-#define STEALSCOPE_QUERY_GAP_SUMS_H
+#pragma once
 
 #include "query/query.h"
 
@@ -63,5 +62,3 @@ int64_t bucket_length(uint32_t bucket);  /* middle of the bucket: differs from i
 
 /* Percentile of the lengths by nearest rank, ns; differs from the exact one by at most 1/128. 0 without gaps. */
 int64_t gap_sum_percentile(const struct gap_sum *s, size_t percent);
-
-#endif

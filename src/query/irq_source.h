@@ -1,6 +1,5 @@
 /* Finds the host thread that raised an interrupt of a guest. Private to query/. */
-#ifndef STEALSCOPE_QUERY_IRQ_SOURCE_H
-#define STEALSCOPE_QUERY_IRQ_SOURCE_H
+#pragma once
 
 #include "query/resolver.h"
 #include "query/wakeup.h"
@@ -28,5 +27,3 @@ int irq_source_woke_vcpu(struct irq_sources *k, uint32_t v, const struct wakeup 
  * then, and a thread other than `server` ended the sleep (so not for this interrupt), moves *raised to the end of the
  * sleep. server: the interrupt's source; NULL: unknown. */
 int irq_source_skip_sleep(struct irq_sources *k, struct thread_ref *host, const struct thread_ref *server, int64_t *raised);
-
-#endif

@@ -1,6 +1,5 @@
 /* State of the search for lock waits, shared by locks.c and spin_waits.c. Private to query/. */
-#ifndef STEALSCOPE_QUERY_LOCKS_H
-#define STEALSCOPE_QUERY_LOCKS_H
+#pragma once
 
 #include "base/strtab.h"
 #include "query/query_internal.h"
@@ -50,5 +49,3 @@ int spin_suspects(struct lock_search *c, const struct target *s, int own, struct
 int spin_of_vcpu(struct lock_search *c, uint32_t v, const struct interval *pause);
 int spin_end_vcpu(struct lock_search *c, uint32_t v);
 bool spin_is_pause(const char *exit);
-
-#endif

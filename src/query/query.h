@@ -10,8 +10,7 @@
  *   Gaps and steal, Gaps, one after the other, Victims, Lists of gaps, Steal matrix: victims and culprits, VM exits,
  *   Critical path, Lock waits, Shared cores, Culprit sums, Culprits waiting, Wakers of idle vCPUs, Halt polling,
  *   Preempted code of the guest's kernel, Periodic timers, Queries of the viewer, Text, Findings */
-#ifndef STEALSCOPE_QUERY_QUERY_H
-#define STEALSCOPE_QUERY_QUERY_H
+#pragma once
 
 #include <assert.h>
 #include <stdbool.h>
@@ -1099,5 +1098,3 @@ int findings_of(const struct catalog *catalog, const struct target *target, int6
 void findings_release(struct findings *f);
 /* Returns true for the host of VMs, and for the control domain of Xen: a victim only if nothing else is one. */
 bool findings_take_last(const struct catalog *catalog, uint32_t machine);
-
-#endif

@@ -1,7 +1,6 @@
 /* Functions and types that the files of query/ share: use of time by state, rows of a target, iteration over gaps.
  * Private to query/. */
-#ifndef STEALSCOPE_QUERY_QUERY_INTERNAL_H
-#define STEALSCOPE_QUERY_QUERY_INTERNAL_H
+#pragma once
 
 #include "query/query.h"
 #include "query/resolver.h"
@@ -103,5 +102,3 @@ bool vcpu_is_in_target(const struct catalog *catalog, const struct target *s, ui
 /* Adds the cells to lanes: lane[lane_of[entry] * cells + column], with `cells` columns per lane; lane_of UINT32_MAX: the
  * entry is in no lane. Exact if cells == f->columns. */
 void flow_paint(const struct flow *f, const uint32_t *lane_of, unsigned cells, int64_t *lane);
-
-#endif

@@ -6,8 +6,7 @@
  * Cost: time moves forwards, so each interval is decoded once: linear in the intervals read, with O(log n) jumps over
  * skipped time. A step back costs a seek. Memory: one track per attribute in use. All tracks of threads are freed
  * together when there are THREAD_CACHE_MAX threads. */
-#ifndef STEALSCOPE_QUERY_RESOLVER_H
-#define STEALSCOPE_QUERY_RESOLVER_H
+#pragma once
 
 #include "base/map.h"
 #include "base/strtab.h"
@@ -236,5 +235,3 @@ static inline bool resolution_same(const struct resolution *a, const struct reso
 {
 	return actor_same(&a->actor, &b->actor) && a->pcpu == b->pcpu;
 }
-
-#endif

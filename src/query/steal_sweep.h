@@ -5,8 +5,7 @@
  * SWEEP_INTERVALS at a time). Then each row walks its gaps along the lane of the pCPU for which it waits. Gaps that
  * depend on more than one pCPU (folded states, nested guests), and gaps inside of a guest that executes, are left to the
  * resolver. The result is the same as by the resolver, in a fraction of the time. */
-#ifndef STEALSCOPE_QUERY_STEAL_SWEEP_H
-#define STEALSCOPE_QUERY_STEAL_SWEEP_H
+#pragma once
 
 #include "query/culprit.h"
 #include "query/gap_sums.h"
@@ -114,5 +113,3 @@ int sweep_step(struct sweep *s);
  * culprits_renumber(). */
 void sweep_take_block(struct sweep *s, struct gap_block *out);
 void sweep_release(struct sweep *s);
-
-#endif

@@ -3,8 +3,7 @@
  * The window is divided into parts. Each part has cursors of its own (several threads may read a history). A step
  * continues all parts in parallel. When all parts have reached their ends, they are joined. The answer depends neither
  * on the steps nor on the parts. */
-#ifndef STEALSCOPE_QUERY_STEPPED_QUERY_H
-#define STEALSCOPE_QUERY_STEPPED_QUERY_H
+#pragma once
 
 #include <string.h>
 
@@ -72,5 +71,3 @@ void query_restart(struct query *q);  /* lets all parts start again; for join() 
 
 /* Computes the bounds of part i of n of [from, to]. */
 void part_bounds(int64_t from, int64_t to, size_t i, size_t n, int64_t *start, int64_t *end);
-
-#endif

@@ -13,8 +13,7 @@
  *   directory   by level: number of blocks (u64); then by level and block: start (i64), offset (u64), bytes (u64)
  *   trailer     SUMS_MAGIC (u32), SUMS_RULES (u32), levels (u32), culprits (u32), begin and end of the window (i64),
  *               offsets of the culprits and of the directory (u64) */
-#ifndef STEALSCOPE_QUERY_SUMS_SECTION_H
-#define STEALSCOPE_QUERY_SUMS_SECTION_H
+#pragma once
 
 #include "base/strtab.h"
 #include "query/culprit.h"
@@ -70,5 +69,3 @@ int64_t sums_block_start(const struct sums_section *s, size_t i);
  * the start of the first block. Returns false if they are damaged. */
 bool sums_read(const struct sums_section *s, size_t from, size_t to, const uint32_t *row, size_t rows,
                struct gap_block *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* Threads of a machine with the same name, process or control group. Private to query/. */
-#ifndef STEALSCOPE_QUERY_THREAD_GROUPS_H
-#define STEALSCOPE_QUERY_THREAD_GROUPS_H
+#pragma once
 
 #include "base/strtab.h"
 #include "query/culprit.h"
@@ -19,5 +18,3 @@ void thread_groups_free(struct thread_groups *g);
 /* Replaces a thread by its group, also a thread for which the hypervisor works; other actors stay as they are. Puts the
  * name into names. g: NULL: no groups. */
 void actor_set_group(const struct thread_groups *g, struct actor *actor, struct strtab *names);
-
-#endif

@@ -1,6 +1,5 @@
 /* Sets of threads as targets. Private to query/; catalog_select() is in query.h. */
-#ifndef STEALSCOPE_QUERY_THREAD_SET_H
-#define STEALSCOPE_QUERY_THREAD_SET_H
+#pragma once
 
 #include "query/query.h"
 
@@ -17,5 +16,3 @@ void thread_set_free(struct thread_set *set);
 
 /* The same as catalog_open(), with the set (owned from now on, also after an error) as the last machine. */
 int catalog_open_set(struct catalog *catalog, const struct history *h, struct thread_set *set, struct error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* Selection of the main culprit, for one line of text. Private to query/. */
-#ifndef STEALSCOPE_QUERY_TOP_CULPRIT_H
-#define STEALSCOPE_QUERY_TOP_CULPRIT_H
+#pragma once
 
 #include "query/query_internal.h"
 
@@ -12,5 +11,3 @@ unsigned culprit_group(const struct catalog *catalog, const struct target *self,
 /* Finds the main culprit among n actors; ns[i]: time that actor[i] took. */
 void culprit_find(const struct catalog *catalog, const struct target *self, const struct actor *actor, const int64_t *ns,
                   size_t n, struct top_culprit *out);
-
-#endif

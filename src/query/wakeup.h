@@ -1,6 +1,5 @@
 /* The wakeup that ended a sleep. Private to query/. */
-#ifndef STEALSCOPE_QUERY_WAKEUP_H
-#define STEALSCOPE_QUERY_WAKEUP_H
+#pragma once
 
 #include "query/resolver.h"
 
@@ -17,5 +16,3 @@ int wakeup_of(struct resolver *r, struct thread_ref *sleeper, int64_t at, struct
 bool wakeup_is_timer(const char *in);
 bool wakeup_is_network(const char *in);
 bool wakeup_is_device(const char *in);
-
-#endif

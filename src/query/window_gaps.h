@@ -2,8 +2,7 @@
  *
  * The blocks of the history (sums_section.h) give the sums of the whole blocks in the window; sweeps (steal_sweep.h) give
  * those of the parts before and after them. Without blocks (damage, other rules, rows that have none), sweeps give all. */
-#ifndef STEALSCOPE_QUERY_WINDOW_GAPS_H
-#define STEALSCOPE_QUERY_WINDOW_GAPS_H
+#pragma once
 
 #include "query/steal_sweep.h"
 #include "query/stepped_query.h"
@@ -39,5 +38,3 @@ void culprits_renumber(const struct sweep *sweep, struct gap_block *block, struc
 
 /* Rows with sums in histories: the vCPUs of all VMs, all threads that execute no vCPU (see gap_is_own_thread()). */
 void sums_rows_list(struct gap_rows *rows, const struct catalog *catalog);
-
-#endif

@@ -1,6 +1,5 @@
 /* Computes buffer sizes and the expected size of a recording from event rates measured in a short test. No I/O. */
-#ifndef STEALSCOPE_RECORD_BUFFER_SIZING_H
-#define STEALSCOPE_RECORD_BUFFER_SIZING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,5 +34,3 @@ int64_t forecast_pause(uint64_t kilobytes);
 /* Returns the bytes of the disk that a recording leaves free: 1/8 of a file system of `size` bytes, or as much as the
  * recording is expected to need, if that is more (it may then become twice as large); at most FORECAST_DISK_FREE. */
 uint64_t forecast_disk_reserve(uint64_t size, uint64_t expected);
-
-#endif

@@ -1,8 +1,7 @@
 /* Snapshots of the control groups of host threads, with weights and quotas, taken before and after a recording.
  *
  * Reading costs about 20 us per thread. Threads beyond CGROUPS_THREADS and groups beyond CGROUPS_GROUPS are skipped. */
-#ifndef STEALSCOPE_RECORD_CGROUPS_H
-#define STEALSCOPE_RECORD_CGROUPS_H
+#pragma once
 
 #include "base/yaml_out.h"
 #include "record/record.h"
@@ -29,5 +28,3 @@ void cgroups_put_list(struct yaml_out *o, int map, const struct cgroups *before,
 /* Returns the name of the cpu.stat of the first group with a quota from *number on, and sets *number to its number in that
  * list. NULL: none. The caller frees it. */
 char *cgroups_quota_file(const struct cgroups *c, const char *root, size_t *number);
-
-#endif

@@ -1,6 +1,5 @@
 /* A clock sample: simultaneous readings of the clocks of one machine. */
-#ifndef STEALSCOPE_RECORD_CLOCK_SAMPLE_H
-#define STEALSCOPE_RECORD_CLOCK_SAMPLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,5 +23,3 @@ struct clock_sample clock_sample_parse(const char *text);
 
 /* Returns the TSC frequency between two samples in millihertz (cycles per 1000 s); 0: unknown. */
 uint64_t clock_sample_frequency(const struct clock_sample *a, const struct clock_sample *b);
-
-#endif

@@ -4,8 +4,7 @@
  * The kernel limits CPU time in one hierarchy only: that of v1's controller `cpu` if it is mounted, otherwise v2. Hybrid
  * systems mount v2 as well and print "0::/" for each thread, so v1's line decides. All functions take a root that replaces
  * "/", as in proc.h. */
-#ifndef STEALSCOPE_RECORD_CONTROL_GROUP_H
-#define STEALSCOPE_RECORD_CONTROL_GROUP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,5 +36,3 @@ bool cgroup_stat_read(const struct cgroup_tree *t, const char *root, const char 
  *   pod         "NAMESPACE/POD/CONTAINER", by the state files of containerd, CRI-O or Docker
  *   others      the path without the first slash */
 char *control_group_name(const char *root, const char *path);
-
-#endif

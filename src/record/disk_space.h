@@ -1,6 +1,5 @@
 /* Disk space that the machines of a recording need. */
-#ifndef STEALSCOPE_RECORD_DISK_SPACE_H
-#define STEALSCOPE_RECORD_DISK_SPACE_H
+#pragma once
 
 #include "record/participants.h"
 
@@ -9,5 +8,3 @@ uint64_t disk_space_buffered(const struct participants *p);
 /* Excludes the guests with the largest expected data until the data of the others fits into `available` bytes, so that a
  * guest that reports an absurd rate is not recorded, but does not prevent the recording. Returns the expected bytes. */
 uint64_t disk_space_select_guests(const struct participants *p, int64_t duration, uint64_t available);
-
-#endif

@@ -4,8 +4,7 @@
  * The file is untrusted (it may belong to a container or a guest): every offset is checked. Sections that overlap, and
  * names that are used again and again, could multiply the work; it is limited to a small multiple of the file's size.
  * Outside of tests, elf_reader.h calls elf_places_parse() in a sandboxed child. */
-#ifndef STEALSCOPE_RECORD_ELF_PROBES_H
-#define STEALSCOPE_RECORD_ELF_PROBES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,5 +43,3 @@ void elf_places_release(struct elf_places *p);
 /* Converts argument n (from 1) of a place to a fetch argument of tracefs ("%di", "+8(%ax):u32"); the caller frees. Returns
  * NULL with *err if there is none, or tracefs cannot fetch it. */
 char *elf_place_arg(const struct elf_places *p, const struct elf_place *place, unsigned n, struct error *err);
-
-#endif

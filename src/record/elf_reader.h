@@ -2,8 +2,7 @@
  *
  * The child has limits of memory and time, and sends only the places that the filter wants. The parent checks the sizes of
  * what it receives, and never waits longer than READER_TIMEOUT. */
-#ifndef STEALSCOPE_RECORD_ELF_READER_H
-#define STEALSCOPE_RECORD_ELF_READER_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -35,5 +34,3 @@ int elf_reader_poll(struct elf_reader *r, struct elf_places *p, struct error *er
 
 /* Reads a file or memory and waits for the result; *stop (NULL is allowed): becomes non-zero to give up. */
 int elf_places_read(struct elf_places *p, const struct elf_source *source, const volatile int *stop, struct error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* Events that are recorded on hosts and guests, by architecture. */
-#ifndef STEALSCOPE_RECORD_EVENTS_H
-#define STEALSCOPE_RECORD_EVENTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,5 +17,3 @@ bool event_is_name(const char *name);
 /* Returns true for the probes of guest.sh: "stealscope_PID_START/steal_switch" or ".../steal_timer", with a suffix _cN of
  * the group for one CPU. */
 bool event_is_steal_probe(const char *event);
-
-#endif

@@ -1,6 +1,5 @@
 /* Order of a guest's frames: a table of the states in which each kind of frame is accepted. */
-#ifndef STEALSCOPE_RECORD_FRAME_ORDER_H
-#define STEALSCOPE_RECORD_FRAME_ORDER_H
+#pragma once
 
 #include "record/frames.h"
 
@@ -30,5 +29,3 @@ int frame_order_check(struct frame_order *o, enum guest_state state, bool trace,
                       struct error *err);
 /* Allows the frames from `started` to `end` again, for the next snapshot of a flight recording. */
 void frame_order_reset(struct frame_order *o);
-
-#endif

@@ -3,8 +3,7 @@
  * The guest may be hostile: an unknown name, a length above the limit of the frame's kind, or text between frames is an
  * error that ends the session. Text before the first frame is skipped (greetings of login shells). The parser buffers one
  * frame at a time; the content of pages frames is not buffered but passed on as it arrives. */
-#ifndef STEALSCOPE_RECORD_FRAMES_H
-#define STEALSCOPE_RECORD_FRAMES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -66,5 +65,3 @@ int frames_feed(struct frames *f, const char *data, size_t len, struct error *er
 const char *frame_name(enum frame kind);
 /* Returns true if the stream stops within a frame. */
 bool frames_incomplete(const struct frames *f);
-
-#endif

@@ -1,7 +1,6 @@
 /* Session with one guest during a recording: the script that runs there, its state, the data received and where it is
  * stored. */
-#ifndef STEALSCOPE_RECORD_GUEST_H
-#define STEALSCOPE_RECORD_GUEST_H
+#pragma once
 
 #include "record/frame_order.h"
 #include "record/clock_sample.h"
@@ -76,5 +75,3 @@ void guest_fail(struct guest *g, const char *remedy, const char *fmt, ...) __att
 bool guest_is_open(const struct guest *g);
 /* Returns a value of the guest's description, which the caller frees; NULL: not received. */
 char *guest_field(const struct guest *g, const char *key);
-
-#endif

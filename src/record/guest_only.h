@@ -23,8 +23,7 @@
  * The trace clock is x86-tsc if possible: only there a pause shows. `millihertz` is the measured frequency.
  *
  * A watchdog removes the instance and the probes if the recorder is killed. */
-#ifndef STEALSCOPE_RECORD_GUEST_ONLY_H
-#define STEALSCOPE_RECORD_GUEST_ONLY_H
+#pragma once
 
 #include "record/clock_sample.h"
 #include "record/host.h"
@@ -69,5 +68,3 @@ void guest_only_put(struct yaml_out *o, const struct host *h);  /* Writes guest_
  * directory. */
 int guest_only_describe(const struct host *h, const struct cgroups *before, const struct cgroups *after, int dir,
                         struct error *err);
-
-#endif

@@ -4,8 +4,7 @@
  * Order: the guest sends a list of programs (frame `programs`). For each, the host asks for blocks of the file (command
  * read; answer: frame `program`), then sends the probes of each kind of requests (commands probe and commit; answer:
  * frame `defined`). The command requests_end ends this. The guest is untrusted: sizes and totals are limited. */
-#ifndef STEALSCOPE_RECORD_GUEST_REQUESTS_H
-#define STEALSCOPE_RECORD_GUEST_REQUESTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -51,5 +50,3 @@ bool guest_requests_accept(struct guest_requests *r, const char *event);
 
 /* Writes the list `requests` of about.yaml, as request_uprobes_put() does. */
 void guest_requests_put(const struct guest_requests *r, struct yaml_out *o);
-
-#endif

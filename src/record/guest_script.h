@@ -1,10 +1,7 @@
 /* Makes the script for a guest's shell: guest.sh, after a line with its settings. */
-#ifndef STEALSCOPE_RECORD_GUEST_SCRIPT_H
-#define STEALSCOPE_RECORD_GUEST_SCRIPT_H
+#pragma once
 
 #include "record/guest.h"
 
 /* Returns the script for g->settings; the caller frees. */
 char *guest_script(const struct guest *g);
-
-#endif

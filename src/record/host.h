@@ -1,6 +1,5 @@
 /* Recording of the host: its tracefs instance, buffers, events and clock samples. */
-#ifndef STEALSCOPE_RECORD_HOST_H
-#define STEALSCOPE_RECORD_HOST_H
+#pragma once
 
 #include "record/buffer_sizing.h"
 #include "record/clock_sample.h"
@@ -65,5 +64,3 @@ int host_store_in(struct host *h, int dir, struct error *err);
 int host_tick(struct host *h, struct error *err);
 /* Stops tracing, writes the rest of the buffers, the statistics, and the files that are needed to decode the pages. */
 int host_stop(struct host *h, struct error *err);
-
-#endif

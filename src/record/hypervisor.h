@@ -1,6 +1,5 @@
 /* What this machine knows about the hypervisor that runs it: from CPUID, /proc and /sys. */
-#ifndef STEALSCOPE_RECORD_HYPERVISOR_H
-#define STEALSCOPE_RECORD_HYPERVISOR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,5 +24,3 @@ const char *hypervisor_name(enum hypervisor_kind kind);
 
 /* Writes the VM's identity, as far as it is readable: DMI, Xen's UUID, cloud-init. */
 void hypervisor_put_vm(struct yaml_out *o, int map, const char *root);
-
-#endif

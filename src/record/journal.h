@@ -1,8 +1,7 @@
 /* Journal of a running recording: lists its guests and its directory, so that a later recorder can remove the remains in
  * the guests if this one is killed. The file is /run/stealscope/PID-START, accessible to root only. START is the start
  * time of the process in ticks since boot; it distinguishes the process from a later one with the same PID. */
-#ifndef STEALSCOPE_RECORD_JOURNAL_H
-#define STEALSCOPE_RECORD_JOURNAL_H
+#pragma once
 
 #include <stddef.h>
 
@@ -25,5 +24,3 @@ void journal_add_guest(struct journal *s, const char *name, const char *transpor
 
 /* Returns the journals of processes that no longer exist. The caller releases each journal and frees the array. */
 struct journal *journal_stale(const char *root, size_t *n);
-
-#endif

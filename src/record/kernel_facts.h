@@ -1,6 +1,5 @@
 /* Facts about the running kernel that decide which probes are possible: symbols and configuration. */
-#ifndef STEALSCOPE_RECORD_KERNEL_FACTS_H
-#define STEALSCOPE_RECORD_KERNEL_FACTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,5 +20,3 @@ int64_t kernel_btf_percpu(const char *root, const char *name);
 /* Returns the value of a configuration variable ("HZ", without CONFIG_), which the caller frees: "y", "250"; "n" if the
  * configuration is readable and the variable is not set; NULL: the configuration is not readable. */
 char *kernel_config(const char *root, const char *name);
-
-#endif

@@ -1,6 +1,5 @@
 /* Writes a recording's metadata: about.yaml of each machine, and session.yaml (stealscope-session(5)). */
-#ifndef STEALSCOPE_RECORD_METADATA_H
-#define STEALSCOPE_RECORD_METADATA_H
+#pragma once
 
 #include "record/session_facts.h"
 #include "record/guest.h"
@@ -28,5 +27,3 @@ int metadata_write_session(const struct session_metadata *s, int dir, struct err
 /* Finds a guest's TSC parameters, which must be equal for all vCPUs, before and after the recording. Returns false
  * with the reason in *why if they are unknown or not constant. */
 bool metadata_find_tsc(const struct guest *g, const struct host *h, struct vm_tsc *tsc, const char **why);
-
-#endif

@@ -1,6 +1,5 @@
 /* Participants of a recording: the host, its VMs, and the sessions with the guests that are traced. */
-#ifndef STEALSCOPE_RECORD_PARTICIPANTS_H
-#define STEALSCOPE_RECORD_PARTICIPANTS_H
+#pragma once
 
 #include "record/session_facts.h"
 #include "record/guest.h"
@@ -43,5 +42,3 @@ void participants_disconnect(struct participants *p);
 void participants_result(const struct participants *p, struct record_result *r);
 /* Formats a message and passes it to o->on_message(). */
 void report_progress(const struct record_options *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-#endif

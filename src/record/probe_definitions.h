@@ -2,8 +2,7 @@
  *
  * A group of probes is named stealscope_PID_START (with a suffix that begins with '_'): PID and start time of the recorder
  * that owns it. */
-#ifndef STEALSCOPE_RECORD_PROBE_DEFINITIONS_H
-#define STEALSCOPE_RECORD_PROBE_DEFINITIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,5 +22,3 @@ size_t probes_clean(const char *root, const char *tracefs, size_t *failed);
 /* Appends a line to a file of tracefs. Returns 0 or -1 with errno. The file must not be truncated: this would remove the
  * probes of other users. */
 int tracefs_append_line(const char *tracefs, const char *file, const char *line);
-
-#endif

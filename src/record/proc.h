@@ -1,7 +1,6 @@
 /* Reads small files of /proc, /sys and /run. All functions take a root directory that replaces "/": "" for this machine;
  * tests and containers use a directory that contains proc, sys and run. Paths are printf formats relative to the root. */
-#ifndef STEALSCOPE_RECORD_PROC_H
-#define STEALSCOPE_RECORD_PROC_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,5 +35,3 @@ void proc_names_free(char **name, size_t n);
 
 /* Parses a text that consists of one decimal number within [0, max]. Returns false, with *n unchanged, otherwise. */
 bool proc_parse_number(const char *text, uint64_t max, uint64_t *n);
-
-#endif

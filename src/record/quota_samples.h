@@ -1,8 +1,7 @@
 /* Samples the throttled time of control groups with a quota into the host's trace while it is recorded: ten times a second,
  * and at both ends, "stealscope group NUMBER NS" into trace_marker, with the group's number in session.yaml and its
  * cpu.stat. Groups that appear during the recording are not sampled. Costs two system calls per group and sample. */
-#ifndef STEALSCOPE_RECORD_QUOTA_SAMPLES_H
-#define STEALSCOPE_RECORD_QUOTA_SAMPLES_H
+#pragma once
 
 #include "record/cgroups.h"
 
@@ -12,5 +11,3 @@ struct quota_samples;
 struct quota_samples *quota_samples_begin(const struct cgroups *groups, const char *root, const char *tracer);
 void quota_samples_tick(struct quota_samples *s);  /* Takes a sample if it is time; NULL is allowed. */
 void quota_samples_end(struct quota_samples *s);   /* Takes the last sample, and frees *s; NULL is allowed. */
-
-#endif

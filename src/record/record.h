@@ -4,8 +4,7 @@
  * transport). DIR contains session.yaml and per machine a directory (host, guest-NAME) with raw ring buffer pages and
  * the files that are needed to decode them (stealscope-record(1)). Data from guests is untrusted: names, messages and
  * lengths. */
-#ifndef STEALSCOPE_RECORD_RECORD_H
-#define STEALSCOPE_RECORD_RECORD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -151,5 +150,3 @@ void vms_free(struct vm *vm, size_t n);
 
 /* Reads the TSC parameters of each vCPU from debugfs. Returns false if one of them is not available. */
 bool vm_read_tsc(const char *root, const struct vm *vm, struct vm_tsc *tsc /* [vcpus] */);
-
-#endif

@@ -1,6 +1,5 @@
 /* Writes a recording's files, relative to its directories' descriptors. Symbolic links are not followed. */
-#ifndef STEALSCOPE_RECORD_RECORDING_DIR_H
-#define STEALSCOPE_RECORD_RECORDING_DIR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,5 +38,3 @@ char *dir_namespaces(const char *root);
 /* Returns the free bytes of the file system that contains the directory. */
 uint64_t dir_free_bytes(int dir);
 uint64_t dir_disk_size(int dir);  /* bytes of its file system; UINT64_MAX: unknown */
-
-#endif

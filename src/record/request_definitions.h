@@ -1,6 +1,5 @@
 /* Definitions of the request probes, as tracefs takes them, for one program. */
-#ifndef STEALSCOPE_RECORD_REQUEST_DEFINITIONS_H
-#define STEALSCOPE_RECORD_REQUEST_DEFINITIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,5 +29,3 @@ void request_definitions_release(struct request_definitions *d);
 
 /* Filter for elf_places_parse(): the places of a kind's probes; arg: struct request_kind. */
 bool request_definitions_want(const void *arg, const char *provider, const char *name);
-
-#endif

@@ -1,7 +1,6 @@
 /* Kinds of requests and the probes that show them: from the user's specification, or from a table that is shipped for a
  * server (requests/(name).yaml, stealscope-requests(7)). */
-#ifndef STEALSCOPE_RECORD_REQUEST_KINDS_H
-#define STEALSCOPE_RECORD_REQUEST_KINDS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -50,5 +49,3 @@ const char *request_kind_shipped(size_t i);
 /* Returns true if the stack pointer shows the depth of recursion: `nested` is set, or all requests start at entries of
  * functions, end at their returns, and are found by their thread. */
 bool request_kind_has_calls(const struct request_kind *k);
-
-#endif

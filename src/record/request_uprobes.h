@@ -3,8 +3,7 @@
  *
  * An event is named srbn_OP_KIND, in the group stealscope_PID_START_rN. It has the fields key (u64, if the probe has a key)
  * and stack (stack pointer, if it shows recursion). A program in a container is found by its process. */
-#ifndef STEALSCOPE_RECORD_REQUEST_UPROBES_H
-#define STEALSCOPE_RECORD_REQUEST_UPROBES_H
+#pragma once
 
 #include <stddef.h>
 
@@ -35,5 +34,3 @@ void request_uprobes_close(struct request_uprobes *u);
 
 /* Writes the list `requests` of about.yaml: [{kind, path, probes}, ...]; nothing without probes. */
 void request_uprobes_put(const struct request_uprobes *u, struct yaml_out *o);
-
-#endif

@@ -1,6 +1,5 @@
 /* Writes settings of host and VMs that no event records: affinity, quotas, priorities, KVM parameters. */
-#ifndef STEALSCOPE_RECORD_SESSION_FACTS_H
-#define STEALSCOPE_RECORD_SESSION_FACTS_H
+#pragma once
 
 #include "base/yaml_out.h"
 #include "record/cgroups.h"
@@ -11,5 +10,3 @@ void facts_put_vm(struct yaml_out *o, int map, const char *root, const struct vm
                   const struct cgroups *after);
 /* Writes CPU model, online CPUs, SMT, governor, clocksource and KVM parameters of the host. */
 void facts_put_host(struct yaml_out *o, int map, const char *root);
-
-#endif

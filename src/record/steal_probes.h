@@ -11,8 +11,7 @@
  * STEAL_RETURN_PROBE: event steal, field ret: the counter as the kernel reads it at ticks; exact totals, but no threads.
  *
  * The group of the probes (probe_definitions.h) has a suffix _cN if they are for one CPU. */
-#ifndef STEALSCOPE_RECORD_STEAL_PROBES_H
-#define STEALSCOPE_RECORD_STEAL_PROBES_H
+#pragma once
 
 #include <stddef.h>
 
@@ -53,5 +52,3 @@ void steal_probes_close(struct steal_probes *p);
 void steal_probes_put(const struct steal_probes *p, struct yaml_out *o, int map);
 /* Returns one sentence for people about source, exactness and cost; the caller frees. */
 char *steal_probes_text(const struct steal_probes *p);
-
-#endif

@@ -1,6 +1,5 @@
 /* Reads the topology of this host and the memory of its VMs by NUMA node from /sys and /proc. */
-#ifndef STEALSCOPE_RECORD_TOPOLOGY_FACTS_H
-#define STEALSCOPE_RECORD_TOPOLOGY_FACTS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -12,5 +11,3 @@ void topology_facts_read(struct topology *t, const char *root);
 bool topology_facts_has_cookie(int32_t tid);
 /* Adds the process's memory, from /proc/PID/numa_maps; nothing on machines with one NUMA node. */
 void topology_facts_read_memory(struct topology *t, const char *root, int32_t pid, const char *vm);
-
-#endif

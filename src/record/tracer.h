@@ -2,8 +2,7 @@
  *
  * An instance is named stealscope-PID-START: the recorder's PID and start time in ticks since boot. The name shows
  * whether the recorder still lives, so that instances of dead recorders can be removed. */
-#ifndef STEALSCOPE_RECORD_TRACER_H
-#define STEALSCOPE_RECORD_TRACER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -53,5 +52,3 @@ int tracer_drain_into(struct tracer *t, int dir, struct error *err);
 int tracer_drain(struct tracer *t, bool all, uint64_t *bytes, struct error *err);
 /* Closes the files. */
 void tracer_drain_end(struct tracer *t);
-
-#endif

@@ -1,8 +1,7 @@
 /* Transports: ways to start a shell in a guest. An open transport (channel) is a child process with pipes for its
  * standard input, output and errors. The child runs in a separate session, so that ^C on the terminal does not reach it,
  * and gets SIGTERM when the recorder exits. */
-#ifndef STEALSCOPE_RECORD_TRANSPORT_H
-#define STEALSCOPE_RECORD_TRANSPORT_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -66,5 +65,3 @@ int child_end(pid_t child, int timeout);
 #define QGA_TIMEOUT 20000  /* ms for an answer of the agent */
 struct qga { const char *socket, *domain; int timeout_ms; };
 int qga_relay(void *arg /* struct qga */);
-
-#endif

@@ -14,8 +14,7 @@
  * that has fired fires again after it was false for a second, or after the time of triggers_arm(). Waiting times are the
  * kernel's sums (/proc/PID/schedstat), in ns. The kernel adds a wait when it ends; a wait longer than 1.5 s is also counted
  * while it lasts. */
-#ifndef STEALSCOPE_RECORD_TRIGGER_H
-#define STEALSCOPE_RECORD_TRIGGER_H
+#pragma once
 
 #include "record/vm_discovery.h"
 
@@ -33,5 +32,3 @@ void triggers_free(struct triggers *t);  /* NULL is allowed */
 void triggers_arm(struct triggers *t, int64_t now, int64_t hold);
 /* Checks all triggers if TRIGGER_PERIOD has passed. Returns the text of a trigger that fires; NULL: none. */
 const char *triggers_check(struct triggers *t, int64_t now);
-
-#endif

@@ -1,6 +1,5 @@
 /* Threads and control groups that a trigger names (private to record/): "thread:redis-server", "web.service", "/a/b". */
-#ifndef STEALSCOPE_RECORD_TRIGGER_TARGET_H
-#define STEALSCOPE_RECORD_TRIGGER_TARGET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,5 +19,3 @@ void trigger_log_open(struct trigger_log *l);
 /* Returns true if a complete line since the last call contains the text. Follows a file that is renamed or truncated. */
 bool trigger_log_check(struct trigger_log *l);
 void trigger_log_close(struct trigger_log *l);
-
-#endif

@@ -1,6 +1,5 @@
 /* Functions of vm_name.c for vm_discovery.c (private to record/). */
-#ifndef STEALSCOPE_RECORD_VM_DISCOVERY_H
-#define STEALSCOPE_RECORD_VM_DISCOVERY_H
+#pragma once
 
 #include "record/record.h"
 
@@ -16,5 +15,3 @@ void vms_make_unique(struct vm *vm, size_t n);
 char *vm_openstack_name(const char *root, const char *domain);
 char *vm_kubevirt_name(const char *root, int32_t pid, const char *guest);
 char *vm_kata_name(const char *root, const char *id);
-
-#endif

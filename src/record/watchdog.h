@@ -1,7 +1,6 @@
 /* Process that waits for the recorder's end. If the recorder was killed, it removes the recorder's tracefs instance
  * and its probes: a probe costs the probed program time as long as it exists. */
-#ifndef STEALSCOPE_RECORD_WATCHDOG_H
-#define STEALSCOPE_RECORD_WATCHDOG_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -16,5 +15,3 @@ struct watchdog {
 /* Starts the watchdog. root, tracefs: borrowed until watchdog_end(). unmount: the recorder has mounted tracefs. */
 int watchdog_start(struct watchdog *w, const char *root, const char *tracefs, bool unmount, struct error *err);
 void watchdog_end(struct watchdog *w);  /* nothing happens without a watchdog */
-
-#endif

@@ -5,8 +5,7 @@
  * (credit only), xl-list-after.txt, xentrace.log (messages of xentrace).
  *
  * If the recorder is killed, the kernel sends SIGTERM to xentrace, which then disables the trace buffers and ends. */
-#ifndef STEALSCOPE_RECORD_XEN_HOST_H
-#define STEALSCOPE_RECORD_XEN_HOST_H
+#pragma once
 
 #include "record/record.h"
 
@@ -35,5 +34,3 @@ int xen_host_start(struct xen_host *x, struct error *err);
 /* Returns -1 with *err if xentrace has ended. */
 int xen_host_check(struct xen_host *x, struct error *err);
 int xen_host_stop(struct xen_host *x, struct error *err);
-
-#endif

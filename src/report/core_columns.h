@@ -1,7 +1,6 @@
 /* Columns of the time that a row shared its core, ran slowly or far from its memory (query.h, Shared cores). A table has
  * them only if the history contains the host's topology, and only those that it allows. Private to report/. */
-#ifndef STEALSCOPE_REPORT_CORE_COLUMNS_H
-#define STEALSCOPE_REPORT_CORE_COLUMNS_H
+#pragma once
 
 #include "report/report.h"
 
@@ -15,5 +14,3 @@ void core_values(const struct catalog *catalog, const struct core_share *share, 
 
 /* Returns instructions per cycle; no value if unknown. */
 struct value core_ipc_value(const struct core_counts *counts);
-
-#endif

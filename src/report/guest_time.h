@@ -1,7 +1,6 @@
 /* Times on a guest's own clock. The history stores the lines that convert them to the host's clock, per segment. A part
  * of report/report.h, which includes it. */
-#ifndef STEALSCOPE_REPORT_GUEST_TIME_H
-#define STEALSCOPE_REPORT_GUEST_TIME_H
+#pragma once
 
 #include "query/query.h"
 
@@ -12,5 +11,3 @@ bool guest_time_of(const struct catalog *catalog, uint32_t machine, int64_t host
 /* Parses "Debian@05:30:46.04": a time as in time_parse(), on the clock of that VM, and converts it to the host's clock.
  * Returns 1, 0 if the text is no time of a guest, -1 on error. */
 int guest_time_parse(const struct catalog *catalog, const char *text, int64_t *host, struct error *err);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * A page is identified by the number of rows before it and a hash of these rows. If the answer has changed since, or the
  * page belongs to another query, the hash differs and the page is an error. */
-#ifndef STEALSCOPE_REPORT_PAGE_H
-#define STEALSCOPE_REPORT_PAGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,5 +27,3 @@ void page_begin(struct row_page *p, struct report_how how, const char *name);
 bool page_count_row(struct row_page *p, const struct report_shape *shape, const struct value *value);
 /* Ends a page. next: the following page's id; "": none. Returns -1 if there is no such page. */
 int page_end(struct row_page *p, char next[PAGE_TEXT], struct error *err);
-
-#endif

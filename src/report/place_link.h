@@ -1,7 +1,6 @@
 /* Links of a terminal (OSC 8) to a place in a recording, where terminal_skips_osc():
  * stealscope://HOST/PATH?row=ROW&at=TIME. */
-#ifndef STEALSCOPE_REPORT_PLACE_LINK_H
-#define STEALSCOPE_REPORT_PLACE_LINK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -18,5 +17,3 @@ struct place_link { char *path, *row, *at; };
 /* Returns 1 and fills *out if the text is a link, 0 if it is none, -1 with *err if it is damaged or of another host. */
 int place_link_parse(const char *text, struct place_link *out, struct error *err);
 void place_link_release(struct place_link *l);
-
-#endif

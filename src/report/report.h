@@ -8,8 +8,7 @@
  *
  * The writers escape text from traces, so callers pass it raw. Rows are streamed: only the first REPORT_LOOKAHEAD rows
  * of a text are held in memory, to compute the widths. A report can be written into a struct report_table instead. */
-#ifndef STEALSCOPE_REPORT_REPORT_H
-#define STEALSCOPE_REPORT_REPORT_H
+#pragma once
 
 #include <json-c/json.h>
 #include <stddef.h>
@@ -230,5 +229,3 @@ int report_path(FILE *out, struct report_how how, const struct catalog *catalog,
 #include "report/guest_time.h"
 #include "report/place_link.h"
 #include "report/table.h"
-
-#endif

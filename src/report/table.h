@@ -3,8 +3,7 @@
  * Text and panes have the same layout. Names come before numbers: while the table is wider than the screen,
  * report_table_fit() drops the columns of shape.droppable, then machine names longer than MACHINE_CELLS are shortened, and
  * only if no column is left to drop the widest names are cut. */
-#ifndef STEALSCOPE_REPORT_TABLE_H
-#define STEALSCOPE_REPORT_TABLE_H
+#pragma once
 
 #include "report/report.h"
 
@@ -43,5 +42,3 @@ const char *report_table_text(const struct report_table *t, size_t row, size_t c
 char *report_table_cell(struct report_table *t, size_t row, size_t column);
 /* Returns the column with this name, or without a name, heading. Returns shape.columns if there is none. */
 size_t report_table_column(const struct report_table *t, const char *name);
-
-#endif

@@ -1,6 +1,5 @@
 /* Writers of tables: each starts, continues and ends a table in one format (write_*.c). Private to report/. */
-#ifndef STEALSCOPE_REPORT_WRITER_H
-#define STEALSCOPE_REPORT_WRITER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -47,5 +46,3 @@ extern const struct report_writer write_text, write_table, write_csv, write_json
 const char *field_format(const struct column *c, const struct value *v, bool people, struct field_buffer *f);
 const char *field_escape(const char *text, struct field_buffer *f);
 void field_release(struct field_buffer *f);
-
-#endif

@@ -3,8 +3,7 @@
  * They are in one file because a test of one stage relies on the thresholds of others. Each has its unit and the reason
  * for its value. Contained shares are the share of the guest's events that lie in guest mode, 0..1. Evidence is in nats:
  * x nats mean that chance yields the same with probability e^-x. */
-#ifndef STEALSCOPE_SYNC_CONFIDENCE_H
-#define STEALSCOPE_SYNC_CONFIDENCE_H
+#pragma once
 
 /* ---- contained shares */
 
@@ -92,5 +91,3 @@
 /* Slices (of SYNC_DELAY_SLICES) without pairs within which a clock may have changed and changed back
  * unnoticed: 6 % of the trace. */
 #define UNCOVERED_SLICES_MAX 4
-
-#endif

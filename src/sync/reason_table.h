@@ -5,8 +5,7 @@
  *   name    stable: tests and scripts may depend on it
  *   text    a clause without a subject's name; notes show it in parentheses
  *   advice  what the user can do; "": nothing */
-#ifndef STEALSCOPE_SYNC_REASON_TABLE_H
-#define STEALSCOPE_SYNC_REASON_TABLE_H
+#pragma once
 
 #define SYNC_REASONS(X) \
 	/* no trace to compare with */ \
@@ -47,5 +46,3 @@
 	  "check the given clock, and that the traces are of one recording") \
 	X(UNCONFIRMED_CLOCK, "unconfirmed-clock", "only its clock is given, and no VM confirms it", \
 	  "name its vcpus in a session file")
-
-#endif

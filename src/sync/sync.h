@@ -6,8 +6,7 @@
  *
  * The true time of an event lies within its clock's error bounds: a lower and an upper polyline around the
  * estimated line. Where no bounds exist the error is unknown. */
-#ifndef STEALSCOPE_SYNC_SYNC_H
-#define STEALSCOPE_SYNC_SYNC_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -223,5 +222,3 @@ void sync_result_release(struct sync_result *r);
 /* Measures the rate of a TSC from the timer expirations of a trace with times in cycles (in_cycles). Returns 1, 0 = too few
  * timer events, -1 = error. */
 int sync_tsc_rate(const struct trace *trace, uint64_t *millihertz, struct error *err);
-
-#endif

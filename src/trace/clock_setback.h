@@ -4,8 +4,7 @@
  * that the clock was set back, or that the time is damaged. The order of the machine's events in the repeated interval
  * is unknown, especially between the buffers of different CPUs. So this interval's events are dropped, and the
  * interval counts as a loss on all CPUs. */
-#ifndef STEALSCOPE_TRACE_CLOCK_SETBACK_H
-#define STEALSCOPE_TRACE_CLOCK_SETBACK_H
+#pragma once
 
 #include "trace/internal.h"
 
@@ -15,5 +14,3 @@
 int setbacks_find(struct trace *t, struct notes *notes, struct error *err);
 /* Returns true if ts lies in an interval of times that occur twice. */
 bool setbacks_contain(const struct trace *t, int64_t ts);
-
-#endif

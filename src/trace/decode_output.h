@@ -1,6 +1,5 @@
 /* Results of decoding a task, and the event sink (struct recorder) that stores them. */
-#ifndef STEALSCOPE_TRACE_DECODE_OUTPUT_H
-#define STEALSCOPE_TRACE_DECODE_OUTPUT_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -59,5 +58,3 @@ int recorder_report_damage(struct event_sink *o, const char *why, bool continues
 
 /* Adds a loss without duration after the last event, which makes the CPU's state unknown. Returns 0 or -1. */
 int recorder_put_unknown(struct event_sink *o);
-
-#endif

@@ -1,6 +1,5 @@
 /* Private declarations, shared by the files of trace/. */
-#ifndef STEALSCOPE_TRACE_INTERNAL_H
-#define STEALSCOPE_TRACE_INTERNAL_H
+#pragma once
 
 #include "trace/string_table.h"
 #include "trace/reader.h"
@@ -61,5 +60,3 @@ bool location_same_machine(const struct trace_location *a, const struct trace_lo
  *   the file or of its directory. */
 char *machine_name_of_dir(const char *dir);
 char *machine_name_of_file(const char *path, const char *recorded, const char *hostname);
-
-#endif

@@ -1,7 +1,6 @@
 /* Loading of traces: the machines, their sources, and the tasks that decode them. Shared by the files that implement
  * trace_load(). */
-#ifndef STEALSCOPE_TRACE_LOAD_H
-#define STEALSCOPE_TRACE_LOAD_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -62,5 +61,3 @@ bool load_continues(void *load);  /* callback for parallel_run(): reports progre
 /* assemble_trace.c: moves the decoded streams into a machine's trace, and adds notes about faults that were
  * tolerated. Returns 0, or -1: the records cannot be stored. */
 int assemble_trace(struct load *l, size_t machine, struct notes *notes, struct error *err);
-
-#endif

@@ -4,8 +4,7 @@
  * All times are ns; NO_TIME where the trace contains no time. All functions return 0, or -1 with sink->err filled. Order
  * of calls for each packet: lost and lost_packets (as counted in the packet's header), packet, event ..., packet_end or
  * broken. */
-#ifndef STEALSCOPE_TRACE_LOSS_PLACEMENT_H
-#define STEALSCOPE_TRACE_LOSS_PLACEMENT_H
+#pragma once
 
 #include "trace/reader.h"
 
@@ -38,5 +37,3 @@ int loss_placer_lost_packets(struct loss_placer *c, int64_t begin, int64_t end, 
 int loss_placer_packet(struct loss_placer *c, int64_t cpu, int64_t begin);  /* starts a packet; cpu -1: unchanged */
 int loss_placer_packet_end(struct loss_placer *c, int64_t end);
 int loss_placer_broken(struct loss_placer *c);  /* the rest of the current packet cannot be decoded */
-
-#endif

@@ -27,8 +27,7 @@
  * Errors: the reader reports damage to the sink, and only the damaged part is lost. Only a failure of the system (EIO,
  * no memory) is an error. The reader distinguishes them by errno, so an unreadable file is never mistaken for a missing
  * one. Each error message names the location. */
-#ifndef STEALSCOPE_TRACE_READER_H
-#define STEALSCOPE_TRACE_READER_H
+#pragma once
 
 #include <stdatomic.h>
 #include <sys/types.h>
@@ -237,5 +236,3 @@ struct trace_reader {
 
 extern const struct trace_reader *const readers[];  /* ends with NULL; of several readers that claim a file, the first
                                                      * one is used */
-
-#endif

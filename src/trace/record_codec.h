@@ -2,8 +2,7 @@
  *
  * The lengths of all numbers of a record precede the numbers, four bits each, so that the reader need not search for the
  * end of a number. */
-#ifndef STEALSCOPE_TRACE_RECORD_CODEC_H
-#define STEALSCOPE_TRACE_RECORD_CODEC_H
+#pragma once
 
 #include <endian.h>
 #include <string.h>
@@ -91,5 +90,3 @@ FIELD_AT(comm, 12);
 
 /* Resets the codec, before a block's first record. */
 void codec_reset(struct codec *c);
-
-#endif

@@ -12,8 +12,7 @@
  * Invariants: each block can be decoded alone (differences start from zero); times never decrease within a stream. Cost:
  * about 200 instructions to write a record, fewer to read one. All blocks of one load share a memory budget; blocks
  * beyond it are written to one unlinked temporary file and read back one at a time. */
-#ifndef STEALSCOPE_TRACE_STORE_H
-#define STEALSCOPE_TRACE_STORE_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -132,5 +131,3 @@ void reader_want(struct reader *r, event_kinds kinds, bool without_args);  /* Re
 /* Returns 1, 0 = end, or -1. The reader owns the event until the next call. */
 int reader_next(struct reader *r, const struct event **ev, struct error *err);
 void reader_close(struct reader *r);
-
-#endif

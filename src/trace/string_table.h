@@ -3,8 +3,7 @@
  * Each thread has a cache, so that it locks the table once per different string, not once per event. The size is
  * limited: after STRING_TABLE_MAX bytes of different strings, new strings are replaced by the empty string. The order of
  * the threads would determine which ones; so load.c restarts with a single thread when the table is full. */
-#ifndef STEALSCOPE_TRACE_STRING_TABLE_H
-#define STEALSCOPE_TRACE_STRING_TABLE_H
+#pragma once
 
 #include <endian.h>
 #include <pthread.h>
@@ -91,5 +90,3 @@ static inline uint32_t string_cache_put(struct string_cache *c, const char *s, s
 		*recent = (struct recent_text){ t, string_cache_lookup(c, s, max_len) };
 	return recent->id;
 }
-
-#endif

@@ -5,8 +5,7 @@
  * temporary file. Cursors then read them any number of times without decoding the trace again. A layout (YAML,
  * stealscope-layout(5)) defines the meaning of a tracer's events. Times are ns since the epoch on the clock of the
  * traced machine. */
-#ifndef STEALSCOPE_TRACE_TRACE_H
-#define STEALSCOPE_TRACE_TRACE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -384,5 +383,3 @@ void trace_cursor_close(struct trace_cursor *c);  /* c may be NULL */
  * input. */
 struct trace *trace_from_events(const char *machine, enum trace_role role, const struct event *ev, size_t n,
                                 const char *const *strings, size_t nstrings);
-
-#endif

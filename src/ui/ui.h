@@ -1,6 +1,5 @@
 /* The viewer: shows the timeline of one history in a terminal, operated by keyboard and mouse. */
-#ifndef STEALSCOPE_UI_UI_H
-#define STEALSCOPE_UI_UI_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -125,5 +124,3 @@ const char *theme_shipped_name(unsigned i);
 
 /* Prints the tables of keys, commands and settings as mdoc(7) source (for the man page) to stdout. */
 void ui_print_keys_mdoc(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* Builds a history from the synthetic stream of stream.h, and compares it with known digests. */
-#ifndef STEALSCOPE_TESTS_STREAM_HISTORY_H
-#define STEALSCOPE_TESTS_STREAM_HISTORY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ extern const struct golden stream_golden[4];
 
 /* Returns true if all digests are the known ones; prints the first difference to stderr. */
 bool stream_check(const struct history *h, const struct golden *g);
-
-#endif

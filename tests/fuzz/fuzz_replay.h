@@ -7,8 +7,7 @@
  * - `make fuzz T=5m` runs libFuzzer for five minutes per target, `make fuzz T=1h TARGETS='ipc tracecmd'` for some
  *   targets.
  * - AFL++: build with CC=afl-clang-fast, then afl-fuzz -i tests/fuzz/corpus-NAME -o out -- tests/fuzz/fuzz_NAME @@ */
-#ifndef STEALSCOPE_TESTS_FUZZ_REPLAY_H
-#define STEALSCOPE_TESTS_FUZZ_REPLAY_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -31,5 +30,3 @@ const char *replay_dir(const struct replay_file *file, size_t n);
 
 /* Returns the path of an unlinked file with these bytes. The caller closes *fd. */
 const char *replay_file(const uint8_t *data, size_t size, int *fd);
-
-#endif

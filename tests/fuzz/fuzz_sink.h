@@ -1,6 +1,5 @@
 /* Operations of the sink of a fuzz target that decodes events: coverage and progress are accepted, damage has a reason. */
-#ifndef STEALSCOPE_TESTS_FUZZ_SINK_H
-#define STEALSCOPE_TESTS_FUZZ_SINK_H
+#pragma once
 
 #include "trace/trace.h"
 
@@ -21,5 +20,3 @@ static int report_progress(struct event_sink *o, uint64_t bytes)
 	(void)o, (void)bytes;
 	return 0;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Control groups of the host's threads (groups.c). */
-#ifndef STEALSCOPE_SIM_GROUPS_H
-#define STEALSCOPE_SIM_GROUPS_H
+#pragma once
 
 #include "sim.h"
 
@@ -13,5 +12,3 @@ void group_throttled(struct cpu *c, struct quota_group *g);    /* Called when gr
 void group_unthrottled(struct cpu *c, struct quota_group *g);  /* Called at the end of each period, on CPU c. */
 void groups_sample(struct sim *s);
 int groups_end(struct sim *s);  /* Ends the truth, and writes session.yaml. */
-
-#endif

@@ -1,6 +1,5 @@
 /* Parts of scenarios that scenario.c, groups.c, tenant.c and victims.c share. */
-#ifndef STEALSCOPE_SIM_SCENARIO_H
-#define STEALSCOPE_SIM_SCENARIO_H
+#pragma once
 
 #include "sim.h"
 
@@ -24,5 +23,3 @@ struct quota_group *quota_add(struct sim *s, int64_t quota, int64_t period, int6
 int scenario_groups(struct sim *s);
 int scenario_victims(struct sim *s);
 void random_threads(struct sim *s, struct machine *m);
-
-#endif

@@ -10,8 +10,7 @@
  * CPU that runs it is live.
  *
  * Shares no code with the analysis except src/base. */
-#ifndef STEALSCOPE_SIM_SIM_H
-#define STEALSCOPE_SIM_SIM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -539,5 +538,3 @@ int scenario_tenant(struct sim *s);
 /* ---- scenario.c */
 int scenario_build(struct sim *s);
 void scenario_list(FILE *out);
-
-#endif

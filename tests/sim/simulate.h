@@ -1,6 +1,5 @@
 /* Interface of the simulator for main() and tests. */
-#ifndef STEALSCOPE_SIM_SIMULATE_H
-#define STEALSCOPE_SIM_SIMULATE_H
+#pragma once
 
 #include "sim.h"
 
@@ -11,5 +10,3 @@ struct sim_result {
 
 /* Runs the scenario and writes traces and truth below options->out. Returns 0, or -1 with *err set. */
 int simulate(const struct options *options, struct sim_result *result, struct error *err);
-
-#endif

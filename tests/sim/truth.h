@@ -1,7 +1,6 @@
 /* Interface between truth.c (states), sim_request.c (requests), chain.c (causes) and sim_report.c (files); private to
  * them. */
-#ifndef STEALSCOPE_SIM_TRUTH_H
-#define STEALSCOPE_SIM_TRUTH_H
+#pragma once
 
 #include "sim.h"
 
@@ -22,5 +21,3 @@ bool truth_executes(const struct cpu *c);
 
 /* ---- sim_request.c */
 void request_usage(struct thread *t);  /* Charges the time before a change of the thread's or its vCPU's state. */
-
-#endif

@@ -1,6 +1,5 @@
 /* Standard errors of values computed from slices: block bootstrap. Private to compare/. */
-#ifndef STEALSCOPE_COMPARE_DIFF_BOOTSTRAP_H
-#define STEALSCOPE_COMPARE_DIFF_BOOTSTRAP_H
+#pragma once
 
 #include "compare/diff/ledger.h"
 
@@ -34,5 +33,3 @@ void estimate_change(const struct estimate *before, const struct estimate *after
                      double *low, double *high);
 /* Returns the t that a Student variate with these degrees of freedom exceeds with probability p (0 < p < 0.5). */
 double student_quantile(double p, double freedom);
-
-#endif

@@ -1,6 +1,5 @@
 /* Ledger: all quantities of one side of a comparison, by slice. Private to compare/. */
-#ifndef STEALSCOPE_COMPARE_DIFF_LEDGER_H
-#define STEALSCOPE_COMPARE_DIFF_LEDGER_H
+#pragma once
 
 #include "base/map.h"
 #include "compare/compare.h"
@@ -93,5 +92,3 @@ char *request_kind(const struct request *r, char buf[TARGET_TEXT]);
 /* Adds the culprits of the losses for which `wanted` returns true (culprit_changes.c). */
 int ledger_add_culprits(struct ledger *l, bool (*wanted)(void *arg, enum diff_kind kind, const char *target), void *arg,
                        struct error *err);
-
-#endif

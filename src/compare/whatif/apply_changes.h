@@ -1,6 +1,5 @@
 /* Applies hypothetical changes to the demand of the host's threads. Private to compare/. */
-#ifndef STEALSCOPE_COMPARE_WHATIF_APPLY_CHANGES_H
-#define STEALSCOPE_COMPARE_WHATIF_APPLY_CHANGES_H
+#pragma once
 
 #include "compare/whatif/scheduler_replay.h"
 
@@ -16,5 +15,3 @@ void apply_changes(struct host_demand *d, const struct whatif_change *change, si
 /* Allows tasks of which pinning is unknown (task_may_be_pinned) to use the added CPU, for a second replay of the same
  * changes. Returns false if there is no added CPU or no such task. */
 bool apply_unpin(struct host_demand *d, const struct whatif_change *change, size_t changes);
-
-#endif

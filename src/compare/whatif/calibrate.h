@@ -1,6 +1,5 @@
 /* Search for scheduler parameters that reproduce a recording. Private to compare/. */
-#ifndef STEALSCOPE_COMPARE_WHATIF_CALIBRATE_H
-#define STEALSCOPE_COMPARE_WHATIF_CALIBRATE_H
+#pragma once
 
 #include "compare/whatif/scheduler_replay.h"
 
@@ -20,5 +19,3 @@ int models_find(const struct host_demand *d, struct models *models, struct error
 /* Returns the error of the last replay relative to the recorded waits. Waits are summed by name, as in reports: among
  * short-lived threads of one name it is random which thread waits. */
 double demand_mismatch(const struct host_demand *d);
-
-#endif

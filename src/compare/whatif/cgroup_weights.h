@@ -1,6 +1,5 @@
 /* Cgroups that share a CPU by weight. Private to compare/. */
-#ifndef STEALSCOPE_COMPARE_WHATIF_CGROUP_WEIGHTS_H
-#define STEALSCOPE_COMPARE_WHATIF_CGROUP_WEIGHTS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -29,5 +28,3 @@ void groups_update_load(struct host_demand *d, const struct replay_task *t, int 
 /* Sets the threads' weight: of the outermost group that contains only these threads, or of each thread that has no
  * such group. */
 void groups_set_weight(struct host_demand *d, const uint32_t *thread, size_t threads, double weight);
-
-#endif

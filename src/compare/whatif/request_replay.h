@@ -1,6 +1,5 @@
 /* Requests as intervals of their vCPUs' progress, and their latency in a replay. Private to compare/. */
-#ifndef STEALSCOPE_COMPARE_WHATIF_REQUEST_REPLAY_H
-#define STEALSCOPE_COMPARE_WHATIF_REQUEST_REPLAY_H
+#pragma once
 
 #include "compare/whatif/scheduler_replay.h"
 
@@ -27,5 +26,3 @@ void replayed_release(struct replayed_list *l);
 double replayed_latency(const struct replayed_request *s, bool by_clock);
 /* Returns the time at which the request ends in the last replay; INT64_MIN: never. */
 int64_t replayed_end_time(const struct replayed_request *s);
-
-#endif

@@ -1,6 +1,5 @@
 /* Demand of the host's threads, and its replay by the scheduler model. Private to compare/. */
-#ifndef STEALSCOPE_COMPARE_WHATIF_SCHEDULER_REPLAY_H
-#define STEALSCOPE_COMPARE_WHATIF_SCHEDULER_REPLAY_H
+#pragma once
 
 #include "compare/whatif/wait_graph.h"
 #include "compare/whatif/cgroup_weights.h"
@@ -116,5 +115,3 @@ void replay_run(struct host_demand *d, const struct sched_params *params);
 int64_t task_time_at_work(const struct replay_task *t, int64_t work, bool begins);
 /* Returns the first time at or after `at` at which a vCPU task runs in the last replay; INT64_MIN: never. */
 int64_t task_next_run(const struct replay_task *t, int64_t at);
-
-#endif

@@ -1,7 +1,6 @@
 /* Wait graph: which threads competed for CPUs, and how long. The relative weights of threads that competed in the
  * recording were observed. Private to compare/. */
-#ifndef STEALSCOPE_COMPARE_WHATIF_WAIT_GRAPH_H
-#define STEALSCOPE_COMPARE_WHATIF_WAIT_GRAPH_H
+#pragma once
 
 #include "base/map.h"
 
@@ -16,5 +15,3 @@ struct wait_edge { uint32_t a, b; int64_t ns; };
  * *out. Returns the pair count. */
 size_t wait_graph_untested(const struct wait_graph *recorded, const struct wait_graph *changed, int64_t tested_ns,
                            int64_t relevant_ns, uint32_t name_groups, struct wait_edge **out);
-
-#endif

@@ -1,7 +1,6 @@
 /* A recording prepared for several what-if queries: demand and scheduler parameters are computed once. Private to
  * compare/. */
-#ifndef STEALSCOPE_COMPARE_WHATIF_WHATIF_H
-#define STEALSCOPE_COMPARE_WHATIF_WHATIF_H
+#pragma once
 
 #include "compare/compare.h"
 
@@ -13,5 +12,3 @@ struct whatif_base *whatif_open(const struct diff_side *side, struct notes *note
 int whatif_query(struct whatif_base *b, const struct whatif_change *change, size_t changes, bool requests,
                  struct whatif *out, struct notes *notes, struct error *err);
 void whatif_close(struct whatif_base *b);  /* NULL is allowed */
-
-#endif

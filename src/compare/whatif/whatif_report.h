@@ -1,6 +1,5 @@
 /* Results of the replays as intervals, and notes about their limits. Private to compare/. */
-#ifndef STEALSCOPE_COMPARE_WHATIF_WHATIF_REPORT_H
-#define STEALSCOPE_COMPARE_WHATIF_WHATIF_REPORT_H
+#pragma once
 
 #include "compare/whatif/calibrate.h"
 #include "compare/compare.h"
@@ -55,5 +54,3 @@ void whatif_note_siblings(const struct host_demand *d, const struct whatif_chang
 void whatif_note_vague(struct replays *r, struct notes *notes);
 void whatif_note_untested(const struct replays *r, struct whatif *out, struct notes *notes);
 void whatif_note_wait_lengths(const struct host_demand *d, double length_mismatch, struct whatif *out, struct notes *notes);
-
-#endif

@@ -15,8 +15,7 @@
  * Cost: O(1) per expiry; O(QUOTA_SLOTS) when a vCPU runs after a wait, until a timer is found. Memory: 16 KiB for a host
  * with such vCPUs. If several timers share a slot only the last one is stored, so a refill timer may be missed, but
  * never invented. */
-#ifndef STEALSCOPE_MODEL_INFERENCE_CFS_QUOTA_PERIOD_H
-#define STEALSCOPE_MODEL_INFERENCE_CFS_QUOTA_PERIOD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -51,5 +50,3 @@ void quota_timer_learn(struct quota_timer *f, const struct timer_expiries *r, in
 int64_t quota_timer_last(const struct quota_timer *f, const struct timer_expiries *r);
 /* Returns the refill's time if the timer expired exactly once between `from` and `now`; INT64_MAX: unknown. */
 int64_t quota_timer_refill(const struct quota_timer *f, const struct timer_expiries *r, int64_t from, int64_t now);
-
-#endif

@@ -8,8 +8,7 @@
  *
  * Waits are kept until the next sample, at most GROUP_WAITS per thread; of more, the shortest neighbours are joined. Cost:
  * O(1) per wait, O(threads) per sample of a group. */
-#ifndef STEALSCOPE_MODEL_INFERENCE_GROUP_QUOTA_H
-#define STEALSCOPE_MODEL_INFERENCE_GROUP_QUOTA_H
+#pragma once
 
 #include <stdint.h>
 
@@ -26,5 +25,3 @@ struct group_growth {
 	int64_t first_ns; /* first value */
 	int64_t exact;    /* ns of throttled time by events, of all threads in it */
 };
-
-#endif

@@ -26,8 +26,7 @@
  *
  * Cost: O(1) per event of a vCPU. Memory: 20 KiB per path during the prescan, then 136 bytes; at most PATHS_MAX paths; in
  * addition post_irq_activity.h. */
-#ifndef STEALSCOPE_MODEL_INFERENCE_IDLE_INFERENCE_H
-#define STEALSCOPE_MODEL_INFERENCE_IDLE_INFERENCE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -132,5 +131,3 @@ void idle_tracker_woken(struct idle_tracker *q, bool by_handler, const struct id
 void idle_tracker_entry(struct idle_tracker *q, int64_t t);
 /* Ends an interval in guest mode and returns its activity. flags: exit_flags() of the event. */
 struct idle_split idle_tracker_exit(struct idle_tracker *q, int64_t t, const struct event *ev, unsigned flags);
-
-#endif

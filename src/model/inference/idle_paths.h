@@ -1,7 +1,6 @@
 /* Episodes that begin with a halt, and the paths through the guest's idle code; private to idle_inference.c, which
  * learns the paths, and guest_idle_tracker.c, which uses them. */
-#ifndef STEALSCOPE_MODEL_INFERENCE_IDLE_PATHS_H
-#define STEALSCOPE_MODEL_INFERENCE_IDLE_PATHS_H
+#pragma once
 
 #include "model/inference/idle_inference.h"
 
@@ -60,5 +59,3 @@ int64_t idle_path_min_halt(const struct idle_stats *h, int32_t tid);
  * idle loop, which stops the tick and halts, but too short for anything else. */
 bool idle_path_is_switch(int64_t rest, int64_t min_halt);
 bool idle_path_is_short(int64_t rest, int64_t min_halt);  /* Returns true if that time is shorter than any such switch. */
-
-#endif

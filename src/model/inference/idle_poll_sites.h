@@ -6,8 +6,7 @@
  * a thread does. The prescan counts where each vCPU is interrupted.
  *
  * Cost: O(1) per exit. Memory during the prescan: 17 bytes and more per cell of kernel code, at most CELLS_MAX cells. */
-#ifndef STEALSCOPE_MODEL_INFERENCE_IDLE_POLL_SITES_H
-#define STEALSCOPE_MODEL_INFERENCE_IDLE_POLL_SITES_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -30,5 +29,3 @@ static inline bool poll_sites_match(const struct poll_sites *s, int64_t tid, con
 {
 	return s->found.len && poll_sites_contain(s, tid, ev, flags);
 }
-
-#endif

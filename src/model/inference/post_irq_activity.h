@@ -4,8 +4,7 @@
  * An interrupt for the host stops a guest anywhere, so only the guest's next action shows what it was doing. The prescan
  * stores that action for each interruption. O(1) per event. Memory: 16 bytes per interruption, among the events that the
  * prescan reads (PRESCAN_EVENTS). */
-#ifndef STEALSCOPE_MODEL_INFERENCE_POST_IRQ_ACTIVITY_H
-#define STEALSCOPE_MODEL_INFERENCE_POST_IRQ_ACTIVITY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,5 +47,3 @@ void irq_followups_ran(struct irq_followups *p, int64_t ns);
 void irq_followups_end(struct irq_followups *p, uint8_t end, int16_t vector);
 /* Returns the item at time t; NULL: unknown. t must not decrease between calls. */
 const struct irq_followup *irq_followups_at(struct irq_followups *p, int64_t t);
-
-#endif

@@ -14,8 +14,7 @@
  *               time: a neighbour is switched out at ticks. A quota looks the same if its refill happens to follow a
  *               tick, so windows of gaps with the pattern of a quota with a short period are left out, and so are longer
  *               gaps with another length than a multiple of the tick. */
-#ifndef STEALSCOPE_MODEL_INFERENCE_PROVIDER_PATTERN_H
-#define STEALSCOPE_MODEL_INFERENCE_PROVIDER_PATTERN_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -48,5 +47,3 @@ void clock_watch_release(struct clock_watch *w);
 
 /* Sets the kinds of the gaps, which must be sorted by begin, and adds the pauses as gaps. */
 void provider_pattern_find(struct steal_clock *s, struct clock_watch *w);
-
-#endif

@@ -2,8 +2,7 @@
  * which the vCPU's thread waited for a CPU of the host (its run delay).
  *
  * Cost: O(1) per change of the host's state of a vCPU and per read. */
-#ifndef STEALSCOPE_MODEL_INFERENCE_STEAL_CHECK_H
-#define STEALSCOPE_MODEL_INFERENCE_STEAL_CHECK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ void steal_check_set_host_state(struct steal_check *c, uint8_t host_state, int64
 void steal_check_read(struct steal_check *c, int64_t value, int64_t now);
 /* Adds a warning for each vCPU if its clock and the host's trace differ, and a note on the sum of the others. */
 void steal_check_add_notes(const struct model *m, const struct machine *mc, struct notes *notes);
-
-#endif

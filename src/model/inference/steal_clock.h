@@ -9,8 +9,7 @@
  * A pause is not in the clock: the TSC runs on while the guest's CLOCK_MONOTONIC (hrtimer_entry.now) stands still.
  *
  * steal_clock_read() makes one pass over the trace before the model. Memory: one struct steal_gap per gap. */
-#ifndef STEALSCOPE_MODEL_INFERENCE_STEAL_CLOCK_H
-#define STEALSCOPE_MODEL_INFERENCE_STEAL_CLOCK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -54,5 +53,3 @@ int64_t steal_clock_advance(struct steal_clock *s, struct machine *mc, int64_t t
 void steal_clock_add_notes(const struct steal_clock *s, const struct machine *mc, size_t machines, bool guest_only,
                            struct notes *notes);
 void steal_clock_release(struct steal_clock *s);
-
-#endif

@@ -34,8 +34,7 @@
  * All intervals are written when they have ended. Cost: O(1) per event; when a vCPU runs again, O(LEVELS), or O(vCPUs of
  * its VM). Memory: 1.4 KiB per CPU of the host; in addition cfs_quota_period.h. Quotas inside nested VMs are not
  * detected, because an idle CPU proves nothing if it is a vCPU itself. */
-#ifndef STEALSCOPE_MODEL_INFERENCE_VCPU_THROTTLING_H
-#define STEALSCOPE_MODEL_INFERENCE_VCPU_THROTTLING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -103,5 +102,3 @@ struct throttling {
 
 #define THROTTLING_INIT { .waiting_since = INT64_MAX, .last_cpu = -1, .vmm_since = INT64_MAX, .fault_since = INT64_MAX, \
 	.throttled_at = INT64_MIN, .written_until = INT64_MIN, .attr = HISTORY_NONE }
-
-#endif

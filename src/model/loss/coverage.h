@@ -4,8 +4,7 @@
  * A buffer may begin later than the others, end earlier, or be missing (struct trace_cpu). If the clock was set back at
  * an unknown time (struct clock_segment), the order of events around that time is unknown: they are skipped and count as
  * a loss. Cost: O(1) more per event, O(segments) with a clock that was set back. Memory: 88 bytes per loss. */
-#ifndef STEALSCOPE_MODEL_LOSS_COVERAGE_H
-#define STEALSCOPE_MODEL_LOSS_COVERAGE_H
+#pragma once
 
 #include "base/notes.h"
 #include "sync/sync.h"
@@ -47,5 +46,3 @@ static inline int coverage_next(struct coverage *c, const struct event **ev, str
 	const int got = trace_cursor_borrow(c->cursor, ev, err);
 	return got > 0 && (*ev)->ts < c->direct_until ? got : coverage_choose(c, got, ev, err);
 }
-
-#endif

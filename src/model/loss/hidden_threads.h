@@ -1,7 +1,6 @@
 /* Threads whose events the kernel hides from tracers, as some providers' kernels do for their own services: the trace has
  * switches to them, but none from them, and no wakeups by them. The next event of their CPU then contradicts the state. */
-#ifndef STEALSCOPE_MODEL_LOSS_HIDDEN_THREADS_H
-#define STEALSCOPE_MODEL_LOSS_HIDDEN_THREADS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,5 +22,3 @@ void hidden_threads_add(struct hidden_threads *h, int32_t tid, uint32_t name);
 /* Called if the switch-out of such a thread is recorded: it is not hidden. */
 void hidden_threads_remove(struct hidden_threads *h, int32_t tid);
 uint64_t hidden_threads_times(const struct hidden_threads *h);
-
-#endif

@@ -1,7 +1,6 @@
 /* Prescan of the host in parallel with its guests' synchronization: it needs no clock, and takes about 0.1 s. The
  * model takes over the result. */
-#ifndef STEALSCOPE_MODEL_LOSS_HOST_PRESCAN_H
-#define STEALSCOPE_MODEL_LOSS_HOST_PRESCAN_H
+#pragma once
 
 #include "model/model.h"
 #include "model/loss/initial_state.h"
@@ -11,5 +10,3 @@ bool host_prescan_matches(const struct host_prescan *l, const struct trace *trac
 /* Moves the result to *prescan, which the caller releases, even after a failure; call it once. Returns 0, or -1 with
  * *err set. */
 int host_prescan_take(struct host_prescan *l, struct prescan *prescan, struct error *err);
-
-#endif

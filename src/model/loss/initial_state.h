@@ -6,8 +6,7 @@
  * events, so that the history has states from the beginning. A loss begins a new epoch: earlier results are invalid, and
  * the next event of each thread counts as its first. The end of all losses begins another epoch. The prescan reads at
  * most PRESCAN_EVENTS events. Memory: 40 to 80 bytes per TID during the prescan, and the threads named in each epoch. */
-#ifndef STEALSCOPE_MODEL_LOSS_INITIAL_STATE_H
-#define STEALSCOPE_MODEL_LOSS_INITIAL_STATE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -92,5 +91,3 @@ int8_t dumped_thread_state(const struct event *ev);
 void prescan_epoch(const struct prescan *s, size_t epoch, size_t *from, size_t *to);
 /* Reads the beginning of a trace. Returns 0, or -1 with *err set. */
 int prescan_read(struct prescan *s, const struct trace *trace, const struct clock_map *clock, struct error *err);
-
-#endif

@@ -10,8 +10,7 @@
  * all losses. Otherwise it ran, or may have run, on any pCPU with a loss: its state is unknown from the first loss on.
  *
  * Cost: O(1) per event. Memory: 25 to 50 bytes per TID during the prescan, 40 per stored sleep, 8 per loss. */
-#ifndef STEALSCOPE_MODEL_LOSS_SLEEP_ACROSS_LOSS_H
-#define STEALSCOPE_MODEL_LOSS_SLEEP_ACROSS_LOSS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -58,5 +57,3 @@ void proved_sleeps_finish(struct proved_sleeps *a);
 void proved_sleeps_release(struct proved_sleeps *a);
 /* Returns the proved sleep of the thread at t; NULL: none. */
 const struct sleep *proved_sleep_at(const struct proved_sleeps *a, int64_t tid, int64_t t);
-
-#endif

@@ -3,8 +3,7 @@
  * Their exits are recorded later and reveal them. So the prescan finds the handlers in which a CPU was when its
  * recording began, or continued after a loss; a switch, which never happens inside a handler, ends the search. Cost:
  * O(depth) per handler event. Memory: 32 bytes per handler found and per CPU, and 128 per CPU that handles interrupts. */
-#ifndef STEALSCOPE_MODEL_LOSS_UNSEEN_HANDLERS_H
-#define STEALSCOPE_MODEL_LOSS_UNSEEN_HANDLERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -51,5 +50,3 @@ unsigned handlers_without_exit(event_kinds kinds, unsigned enabled);
  * in order. */
 size_t unseen_handlers_at_gap(const struct unseen_handlers *h, uint32_t cpu, uint32_t gap, uint32_t *at,
                           struct event out[IRQ_NEST_MAX]);
-
-#endif

@@ -3,8 +3,7 @@
  * The bound is sampled at about CLOCK_BOUND_SAMPLES events spread over the guest's trace. If the clock stepped at an
  * unknown time, the bound includes the step's size, written at the first event in the ambiguous interval and at the
  * first event after it. So a reader of the history has the error bound at any time without the clocks. */
-#ifndef STEALSCOPE_MODEL_STATE_CLOCK_ERROR_BOUND_H
-#define STEALSCOPE_MODEL_STATE_CLOCK_ERROR_BOUND_H
+#pragma once
 
 #include "model/model_sink.h"
 #include "sync/sync.h"
@@ -28,5 +27,3 @@ static inline void clock_error_attr_sample(struct clock_error_attr *b, struct mo
 	if (guest_ns >= b->next || sink->now >= b->edge)
 		clock_error_attr_write(b, sink, guest_ns);
 }
-
-#endif

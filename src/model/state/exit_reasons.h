@@ -1,6 +1,5 @@
 /* Exit reasons: the numbers used by VMX, SVM, arm64 and Xen for paravirtualized guests, their names and classes. */
-#ifndef STEALSCOPE_MODEL_STATE_EXIT_REASONS_H
-#define STEALSCOPE_MODEL_STATE_EXIT_REASONS_H
+#pragma once
 
 #include "model/model.h"
 #include "trace/trace.h"
@@ -65,5 +64,3 @@ static inline enum exit_class exit_class(const struct event *ev)
 const char *isa_name(enum isa isa);
 /* Returns the guest kernel's instruction pointer at the exit; 0: not in the kernel; EVENT_ABSENT: unknown. */
 int64_t exit_kernel_address(const struct event *ev);
-
-#endif

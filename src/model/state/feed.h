@@ -1,7 +1,6 @@
 /* Interface to the model without traces: processes events, writes state changes. model_run() calls it with the merged
  * traces. */
-#ifndef STEALSCOPE_MODEL_STATE_FEED_H
-#define STEALSCOPE_MODEL_STATE_FEED_H
+#pragma once
 
 #include "model/loss/initial_state.h"
 #include "model/state/state.h"
@@ -39,5 +38,3 @@ int model_end(struct model *m, uint32_t machine, int64_t t, struct error *err);
 
 /* Returns the CPU time of the machine with an unknown current thread, up to `end` (included), ns. */
 int64_t model_unknown_cpu_time(const struct model *m, uint32_t machine, int64_t end);
-
-#endif

@@ -7,8 +7,7 @@
  *   - before the first event with a limit, it is unknown whether the host polled.
  *
  * All intervals are written when the halt has ended. O(1) per event. */
-#ifndef STEALSCOPE_MODEL_STATE_HALT_POLLING_H
-#define STEALSCOPE_MODEL_STATE_HALT_POLLING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ struct halt_polling {
 void halt_polling_exit(struct halt_polling *p, int64_t now);
 void halt_polling_block(struct halt_polling *p, int64_t now);  /* Called when the vCPU's thread blocks. */
 void halt_polling_clear(struct halt_polling *p);  /* Called when events were lost. */
-
-#endif

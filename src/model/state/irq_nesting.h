@@ -3,8 +3,7 @@
  * All code that replays events uses it to find the handler that an exit ends: the innermost handler of its kind and
  * number, and all handlers inside that one, with lost exits. An exit that matches no handler belongs to a handler with
  * an unrecorded entry. */
-#ifndef STEALSCOPE_MODEL_STATE_IRQ_NESTING_H
-#define STEALSCOPE_MODEL_STATE_IRQ_NESTING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,5 +37,3 @@ static inline const struct irq_frame *irq_nest_top(const struct irq_nest *n)
 {
 	return n->depth ? &n->frame[(n->depth < IRQ_NEST_MAX ? n->depth : IRQ_NEST_MAX) - 1] : NULL;
 }
-
-#endif

@@ -8,8 +8,7 @@
  * Invariants: a thread is current on at most one CPU (thread.on_cpu), and that CPU's `current` is the thread; every live
  * thread is in its machine's map; `status` is the value written last. Memory: live threads, CPUs, vCPUs, open requests;
  * nothing grows with the event count. */
-#ifndef STEALSCOPE_MODEL_STATE_STATE_H
-#define STEALSCOPE_MODEL_STATE_STATE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -446,5 +445,3 @@ void request_probes_lost(struct machine *mc);   /* Called when events were lost:
 void request_probes_close(struct machine *mc);  /* Called at the end of the machine's trace: ends all requests. */
 void request_probes_release(struct machine *mc);
 uint64_t request_probes_orphans(const struct machine *mc);  /* ends without a start */
-
-#endif

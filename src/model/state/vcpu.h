@@ -1,6 +1,5 @@
 /* State of one vCPU as a pure function (paper, section "Virtual CPU states", Fig. 5). */
-#ifndef STEALSCOPE_MODEL_STATE_VCPU_H
-#define STEALSCOPE_MODEL_STATE_VCPU_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -68,5 +67,3 @@ static inline int vcpu_guest_thread(int status)
 		return THREAD_UNKNOWN;
 	}
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* Containment: on the host's clock, each event of a vCPU must be within a guest-mode window of its host thread
  * (private to sync/). */
-#ifndef STEALSCOPE_SYNC_ASSIGN_CONTAINMENT_H
-#define STEALSCOPE_SYNC_ASSIGN_CONTAINMENT_H
+#pragma once
 
 #include "sync/confidence.h"
 #include "sync/sync.h"
@@ -48,5 +47,3 @@ static inline bool containment_notable(const struct containment *c, uint64_t n)
 /* Returns true if the guest, with one clock, fits VM a better than VM b: its events are closer to the edges of a's
  * windows, because actions of a guest cause VM exits, and VM entries cause events in the guest. */
 bool containment_closer(const struct containment *a, const struct containment *b);
-
-#endif

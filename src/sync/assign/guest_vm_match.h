@@ -1,7 +1,6 @@
 /* Match of one guest trace with one VM of a machine: tests whether the guest runs in this VM, and estimates its clock
  * (private to sync/). */
-#ifndef STEALSCOPE_SYNC_ASSIGN_GUEST_VM_MATCH_H
-#define STEALSCOPE_SYNC_ASSIGN_GUEST_VM_MATCH_H
+#pragma once
 
 #include "sync/assign/containment.h"
 #include "sync/fit/piecewise_fit.h"
@@ -86,5 +85,3 @@ bool match_is_proven(const struct match *m);
 /* Drops the pairs and a rejected match's clock, so that they contradict no other match. */
 void match_drop_clock(struct match *m);
 void match_release(struct match *m);
-
-#endif

@@ -1,7 +1,6 @@
 /* A synchronization's state, shared by sync.c, match_scoring.c, vm_assignment.c and sync_result.c (private to
  * sync/). */
-#ifndef STEALSCOPE_SYNC_ASSIGN_SYNC_CONTEXT_H
-#define STEALSCOPE_SYNC_ASSIGN_SYNC_CONTEXT_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -64,5 +63,3 @@ bool vm_is_assigned(const struct hypervisor *h, size_t vm);
 void vm_set_assigned(struct hypervisor *h, size_t vm);
 /* Fills *out with the assigned and the untraced VMs. Returns 0, or -1 with r->err set. */
 int fill_result(struct sync_context *r, struct sync_result *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* Numbers the vCPU threads of a VM by the guest CPUs that pairs or containment prove (private to sync/). */
-#ifndef STEALSCOPE_SYNC_ASSIGN_VCPU_NUMBERING_H
-#define STEALSCOPE_SYNC_ASSIGN_VCPU_NUMBERING_H
+#pragma once
 
 #include "sync/assign/guest_vm_match.h"
 
@@ -11,5 +10,3 @@ void number_by_pairs(struct vm_candidate *vm, const struct pair_list *pairs);
 /* Marks the vCPU numbers as proven by containment if the match is: each CPU's events are in the guest mode of its own
  * thread. */
 void number_by_containment(struct match *m);
-
-#endif

@@ -3,8 +3,7 @@
  * If both neighbours of an event on its CPU are closer than the shortest gap between guest-mode windows, all three lie
  * in the same window; the event adds no bound and is skipped. At most ACTIVITY_MAX times are stored; for longer traces
  * only those in sampled slices of time (time_sampling.h). */
-#ifndef STEALSCOPE_SYNC_EVIDENCE_ACTIVITY_H
-#define STEALSCOPE_SYNC_EVIDENCE_ACTIVITY_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -40,5 +39,3 @@ size_t activity_find(const struct activity_cpu *c, int64_t t);
 struct activity activity_view(const struct activity *a, struct ns_interval seg);
 void activity_view_end(struct activity *view);
 size_t activity_count(const struct activity *a, struct ns_interval seg);
-
-#endif

@@ -1,6 +1,5 @@
 /* Input of a search by containment: the guest's activity, and the guest-mode windows of one VM (private to sync/). */
-#ifndef STEALSCOPE_SYNC_EVIDENCE_EVIDENCE_H
-#define STEALSCOPE_SYNC_EVIDENCE_EVIDENCE_H
+#pragma once
 
 #include "sync/evidence/activity.h"
 #include "sync/evidence/window_cursor.h"
@@ -10,5 +9,3 @@ struct evidence {
 	const struct vm_candidate *vm;
 	const struct activity *activity;
 };
-
-#endif

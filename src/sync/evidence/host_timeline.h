@@ -11,8 +11,7 @@
  *
  * Memory: 16 bytes per window, at most WINDOWS_MAX windows; for longer traces only windows in sampled slices of time are
  * stored (time_sampling.h), and the mode at other times is unknown. */
-#ifndef STEALSCOPE_SYNC_EVIDENCE_HOST_TIMELINE_H
-#define STEALSCOPE_SYNC_EVIDENCE_HOST_TIMELINE_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -91,5 +90,3 @@ size_t vthread_count_windows(const struct vthread *th, int64_t t, size_t hint);
 void vthread_add_unknown(struct vthread *th, int64_t from, int64_t to);
 /* Returns true if the mode is unknown at any time in [from, to]. */
 bool vthread_is_unknown(const struct vthread *th, int64_t from, int64_t to);
-
-#endif

@@ -1,6 +1,5 @@
 /* Intervals of time, and sorted lists of them (private to sync/). */
-#ifndef STEALSCOPE_SYNC_EVIDENCE_INTERVAL_H
-#define STEALSCOPE_SYNC_EVIDENCE_INTERVAL_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -12,5 +11,3 @@ size_t interval_find(const struct ns_interval *s, size_t n, int64_t t);
 /* Appends [from, to], which must not begin before the last interval, or extends the last interval if both touch. Does
  * nothing if from > to. */
 void interval_append(struct ns_interval **array, size_t *len, size_t *cap, int64_t from, int64_t to);
-
-#endif

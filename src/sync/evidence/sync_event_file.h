@@ -3,8 +3,7 @@
  *
  * Each thread has a chain of blocks in order of time, and so have the events without a known thread; a reader of some
  * threads skips the blocks of others. Memory: one block per thread, and 8 bytes for each further block. */
-#ifndef STEALSCOPE_SYNC_EVIDENCE_SYNC_EVENT_FILE_H
-#define STEALSCOPE_SYNC_EVIDENCE_SYNC_EVENT_FILE_H
+#pragma once
 
 #include "base/error.h"
 #include "sync/evidence/sync_event_set.h"
@@ -33,5 +32,3 @@ struct event_reader *event_reader_open(const struct sync_event_file *l, const bo
 /* Gets the next event. Returns 1, 0 at the end, or -1 with *err set. */
 int event_reader_next(struct event_reader *w, struct sync_event *m, struct error *err);
 void event_reader_close(struct event_reader *w);
-
-#endif

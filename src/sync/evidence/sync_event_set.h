@@ -2,8 +2,7 @@
  *
  * Events are added in order of time. When the limit is reached, only events of some keys are kept; these are chosen by a
  * hash of the key, so they are the same on all machines. sync_event_set_sort() then sorts by kind, owner, key and time. */
-#ifndef STEALSCOPE_SYNC_EVIDENCE_SYNC_EVENT_SET_H
-#define STEALSCOPE_SYNC_EVIDENCE_SYNC_EVENT_SET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,5 +42,3 @@ void sync_event_set_sample(const struct sync_event_set *l, int64_t begin, int64_
                            struct sync_event_set *out);
 #define EVENTS_PER_SLICE 16
 void sync_event_set_release(struct sync_event_set *l);
-
-#endif

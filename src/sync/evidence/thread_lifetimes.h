@@ -2,8 +2,7 @@
  * the next one started unrecorded.
  *
  * Parameters comm (string id) and pid are fields of an event; <= 0 or EVENT_ABSENT: unknown. */
-#ifndef STEALSCOPE_SYNC_EVIDENCE_THREAD_LIFETIMES_H
-#define STEALSCOPE_SYNC_EVIDENCE_THREAD_LIFETIMES_H
+#pragma once
 
 #include "sync/evidence/host_timeline.h"
 
@@ -20,5 +19,3 @@ void lifetime_end(struct host_timeline *v, int64_t tid, int64_t ts, bool exit_se
 void lifetime_end_if_other_thread(struct host_timeline *v, int64_t tid, int64_t ts, int64_t comm, int64_t pid);
 /* Records an event that names the thread, and creates a vCPU thread if its name or the user identifies it as one. */
 void lifetime_observe(struct host_timeline *v, int64_t ts, int64_t tid, int64_t comm, int64_t pid);
-
-#endif

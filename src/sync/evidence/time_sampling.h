@@ -1,8 +1,7 @@
 /* Time sampling: selects the times of a long trace that are stored if memory does not suffice (private to sync/). These
  * are both ends, and pseudo-random slices between them; for any offset between two clocks, the slices of two traces
  * overlap somewhere. */
-#ifndef STEALSCOPE_SYNC_EVIDENCE_TIME_SAMPLING_H
-#define STEALSCOPE_SYNC_EVIDENCE_TIME_SAMPLING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,5 +19,3 @@ static inline bool is_slice_kept(unsigned slice_bits, int64_t begin, int64_t end
 	uint64_t hash = hash_number(0, (uint64_t)(t / SLICE_NS));
 	return slice_bits == 0 || t < begin + ends || t > end - ends || ((hash >> 40) & ((1u << slice_bits) - 1)) == 0;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* a machine's VMs, grouped from its vCPU threads, and the numbers of their vCPUs (private to sync/). */
-#ifndef STEALSCOPE_SYNC_EVIDENCE_VM_CANDIDATES_H
-#define STEALSCOPE_SYNC_EVIDENCE_VM_CANDIDATES_H
+#pragma once
 
 #include "sync/evidence/host_timeline.h"
 
@@ -55,5 +54,3 @@ bool *vm_threads(const struct host_timeline *host, const struct vm_candidate *vm
 /* Returns the thread that ran this guest CPU at host time t; NULL: none. */
 const struct vthread *vm_thread_at(const struct host_timeline *host, const struct vm_candidate *vm, unsigned cpu,
                                    int64_t t);
-
-#endif

@@ -1,8 +1,7 @@
 /* Cursor over the guest-mode windows of one guest CPU, for times in roughly ascending order (private to sync/).
  *
  * Several threads may run the CPU one after the other. A look-up is O(1) near the previous time, otherwise O(log n). */
-#ifndef STEALSCOPE_SYNC_EVIDENCE_WINDOW_CURSOR_H
-#define STEALSCOPE_SYNC_EVIDENCE_WINDOW_CURSOR_H
+#pragma once
 
 #include "sync/evidence/vm_candidates.h"
 
@@ -41,5 +40,3 @@ static inline bool window_cursor_overlaps(struct window_cursor *c, int64_t from,
 	const size_t n = window_cursor_count(c, to);
 	return n > 0 && c->th->window[n - 1].to >= from;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * A guest chooses its events' times, so it could make a search as long as it likes. Work is counted in steps (an
  * event tested, a value of a transform), not in seconds: the result is the same on every machine. After the last step the
  * loops of the search end early, their results are discarded, and the clock is unknown (SYNC_REASON_SEARCH_LIMIT). */
-#ifndef STEALSCOPE_SYNC_EVIDENCE_WORK_BUDGET_H
-#define STEALSCOPE_SYNC_EVIDENCE_WORK_BUDGET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,5 +24,3 @@ static inline bool work_is_used_up(const struct work_budget *budget)
 {
 	return budget && budget->left == 0;
 }
-
-#endif

@@ -2,8 +2,7 @@
  *
  * The more pairs a line satisfies, the narrower its bounds; for a clock that wanders they become too narrow. Bounds
  * computed from the pairs of a short time do not depend on how evenly the clock runs at other times. */
-#ifndef STEALSCOPE_SYNC_FIT_ERROR_BOUNDS_H
-#define STEALSCOPE_SYNC_FIT_ERROR_BOUNDS_H
+#pragma once
 
 #include "sync/fit/pairs.h"
 #include "sync/evidence/activity.h"
@@ -39,5 +38,3 @@ bool error_bounds_join(struct clock_segment *p, const struct clock_map *other, s
 
 /* Replaces the points between the times of with[0] and with[k - 1] by these k points, which are sorted by time. */
 void error_bounds_splice(struct clock_bound *e, const struct clock_point *with, size_t k);
-
-#endif

@@ -14,8 +14,7 @@
  * from the first point is refused.
  *
  * Source: the fully incremental convex hull of Gebai et al. 2014, section "Trace synchronization". */
-#ifndef STEALSCOPE_SYNC_FIT_HULL_H
-#define STEALSCOPE_SYNC_FIT_HULL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -82,5 +81,3 @@ bool hull_bounds(struct hull *h, int64_t x, unsigned limit_ppm, int64_t *low, in
  * `rejected` are unchanged. The bounds are malloc'ed; clock_map_release() frees them. With points of one side only, the
  * line touches them with slope 1. */
 void hull_make_segment(struct hull *h, int64_t ref, unsigned limit_ppm, struct clock_segment *segment);
-
-#endif

@@ -1,6 +1,5 @@
 /* Sync pairs: sync events of guest and host with equal keys, matched one to one (private to sync/). */
-#ifndef STEALSCOPE_SYNC_FIT_PAIRS_H
-#define STEALSCOPE_SYNC_FIT_PAIRS_H
+#pragma once
 
 #include "sync/confidence.h"
 #include "sync/evidence/host_timeline.h"
@@ -37,5 +36,3 @@ void pairs_release(struct pair_list *l);
 
 /* Sorts pairs by x, stable. O(n log r) for r runs that are already in order. */
 void pairs_sort(struct pair *pair, size_t n);
-
-#endif

@@ -12,8 +12,7 @@
  *   5. Clocks wander: the error bounds are widened to the bounds that pairs of a short time yield (error_bounds.h).
  *
  * Cost: linear in the number of pairs except for pathological data. Memory: the pairs. */
-#ifndef STEALSCOPE_SYNC_FIT_PIECEWISE_FIT_H
-#define STEALSCOPE_SYNC_FIT_PIECEWISE_FIT_H
+#pragma once
 
 #include "sync/fit/pairs.h"
 
@@ -39,5 +38,3 @@ void fit_widen_bounds(const struct pair_list *l, struct clock_map *map);
 /* Thins each block of `block` pairs from index `from`: keeps pairs that can be vertices of a hull, rejected pairs, and
  * pairs that contradict the block's hull. */
 void pairs_thin(struct pair_list *l, size_t from, size_t block);
-
-#endif

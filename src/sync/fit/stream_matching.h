@@ -3,8 +3,7 @@
  * Events are added roughly in the order of one clock. An event waits for its partner among at most MATCHER_WAITING_MAX
  * others of its machine, then it is dropped as unmatched. Pairs are thinned block by block to those that can bound a
  * line. O(1) per event. */
-#ifndef STEALSCOPE_SYNC_FIT_STREAM_MATCHING_H
-#define STEALSCOPE_SYNC_FIT_STREAM_MATCHING_H
+#pragma once
 
 #include "base/map.h"
 #include "sync/fit/pairs.h"
@@ -37,5 +36,3 @@ void stream_matcher_finish(struct stream_matcher *s);  /* Counts waiting events 
  * sample, aligns the two streams. Returns 0, or -1 with *err set. */
 int stream_match_traces(const struct host_timeline *host, const struct trace *guest, const bool *selected,
                         const struct clock_map *clock, struct stream_matcher *out, struct error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* Clock computed from the TSC: both traces have TSC timestamps, and KVM's offset and scaling ratio relate the guest's
  * TSC to the host's (private to sync/). */
-#ifndef STEALSCOPE_SYNC_FIT_TSC_H
-#define STEALSCOPE_SYNC_FIT_TSC_H
+#pragma once
 
 #include "sync/sync.h"
 
@@ -9,5 +8,3 @@
  * Returns false if a trace has no TSC timestamps, or if the hint lacks the offset or is impossible. */
 bool tsc_line(const struct trace_info *host, const struct trace_info *guest, const struct sync_hint *hint,
               struct clock_line *line);
-
-#endif

@@ -4,8 +4,7 @@
  * the TSC and the guest's clock; the TSC is never early. The rate is the median slope over RATE_PAIRS neighbouring pairs,
  * then refined over the longest part without a jump of the clock: a pause, after which the TSC is ahead, or a
  * migration. Cost: two passes over the timer events; memory: 16 bytes per pair, at most PAIRS_MAX. */
-#ifndef STEALSCOPE_SYNC_FIT_TSC_RATE_H
-#define STEALSCOPE_SYNC_FIT_TSC_RATE_H
+#pragma once
 
 #include "sync/sync.h"
 
@@ -15,5 +14,3 @@ int tsc_rate_line(const struct trace *trace, struct clock_line *line, struct err
 /* Returns the line that converts cycles to ns at the frequency hz, in [TSC_HZ_MIN, TSC_HZ_MAX]; 0 cycles are 0 ns.
  * cycles: reference point of the line. */
 struct clock_line tsc_given_line(int64_t cycles, int64_t hz);
-
-#endif

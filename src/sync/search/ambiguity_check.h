@@ -5,8 +5,7 @@
  * offsets, in bins, over the whole range in which at least a quarter of the sample falls into the host's trace; the
  * remaining bins are tested with all events. Cost: O(events of the sample x windows) at most; usually a few events
  * exclude everything. */
-#ifndef STEALSCOPE_SYNC_SEARCH_AMBIGUITY_CHECK_H
-#define STEALSCOPE_SYNC_SEARCH_AMBIGUITY_CHECK_H
+#pragma once
 
 #include "sync/search/clock_candidate.h"
 
@@ -27,5 +26,3 @@ struct alternatives {
 /* Finds the alternatives to the candidate's clock that have hardly more events outside guest mode. Alternatives closer
  * than AMBIGUITY_NS are skipped. */
 void alternatives_find(const struct evidence *evidence, const struct clock_candidate *h, struct alternatives *out);
-
-#endif

@@ -5,8 +5,7 @@
  * facts are pairs like those of sync events. They are added to the same hull, narrow the bounds, and so determine the
  * windows of more events, until nothing changes. Events that may lie in several windows are ignored; so if the bounds
  * include the true clock at the start, they always do. Each round is linear in the event count. */
-#ifndef STEALSCOPE_SYNC_SEARCH_CLOCK_CANDIDATE_H
-#define STEALSCOPE_SYNC_SEARCH_CLOCK_CANDIDATE_H
+#pragma once
 
 #include "sync/fit/piecewise_fit.h"
 #include "sync/search/cross_correlation.h"
@@ -66,5 +65,3 @@ size_t clock_candidate_steps(const struct clock_candidate *h);
 /* Searches for another clock within AMBIGUITY_NS that fits as well. If there is one, widens the error bounds to include
  * both and sets the quality to APPROXIMATE. */
 void clock_candidate_check_ambiguity(struct clock_candidate *h, const struct evidence *evidence);
-
-#endif

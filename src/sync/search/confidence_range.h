@@ -5,8 +5,7 @@
  * the clock to some other times. The clock is verified up to the time after which the remaining events alone provide
  * just enough evidence against chance; at the beginning of the trace the range starts at the corresponding time. Events
  * outside the host's trace or at times of unknown mode do not count. */
-#ifndef STEALSCOPE_SYNC_SEARCH_CONFIDENCE_RANGE_H
-#define STEALSCOPE_SYNC_SEARCH_CONFIDENCE_RANGE_H
+#pragma once
 
 #include "sync/search/clock_candidate.h"
 
@@ -15,5 +14,3 @@
  * them. */
 bool confidence_range_find(const struct evidence *evidence, const struct clock_map *clock, double min_nats,
                            struct ns_interval *out);
-
-#endif

@@ -6,8 +6,7 @@
  * -320..+320 ppm in steps. The highest peaks are estimates. Bins of 50 us are accurate enough; for a long range, bins
  * and intervals are longer, and the results are searched again in bins of 50 us. O(lags log(interval)) per CPU and step
  * of the drift. */
-#ifndef STEALSCOPE_SYNC_SEARCH_CROSS_CORRELATION_H
-#define STEALSCOPE_SYNC_SEARCH_CROSS_CORRELATION_H
+#pragma once
 
 #include "sync/confidence.h"
 #include "sync/evidence/evidence.h"
@@ -47,5 +46,3 @@ void refine_offset(const struct evidence *evidence, struct ns_interval interval,
 
 /* Returns the share of host time [from, to] that the thread spends in guest mode, 0..1, unknown intervals excluded. */
 double vthread_duty(const struct host_timeline *host, const struct vthread *th, int64_t from, int64_t to);
-
-#endif

@@ -1,7 +1,6 @@
 /* Complex FFT of a power of two for the coarse search (private to sync/). In place, O(n log n), with the twiddle factors
  * of each stage adjacent in memory. Single precision: only the leading digits of correlations matter. */
-#ifndef STEALSCOPE_SYNC_SEARCH_FFT_H
-#define STEALSCOPE_SYNC_SEARCH_FFT_H
+#pragma once
 
 #include <stddef.h>
 
@@ -17,5 +16,3 @@ void fft_release(struct fft *f);
 /* The spectrum has bit-reversed indices, which does not matter for products of spectra; neither transform reorders. */
 void fft_forward(const struct fft *f, struct fft_value *v);
 void fft_inverse(const struct fft *f, struct fft_value *v);  /* result is not divided by n */
-
-#endif

@@ -2,8 +2,7 @@
  *
  * An interval of the guest's trace is searched over the whole host trace. The longer the host's trace, the longer the
  * bins and the interval, so that the cost is bounded; estimates from long bins are searched again in short bins. */
-#ifndef STEALSCOPE_SYNC_SEARCH_INITIAL_OFFSETS_H
-#define STEALSCOPE_SYNC_SEARCH_INITIAL_OFFSETS_H
+#pragma once
 
 #include "sync/search/cross_correlation.h"
 
@@ -15,5 +14,3 @@
  * ns; lags: maximum offset count, which is the number of bins of the host's trace. */
 void find_initial_offsets(const struct evidence *evidence, double center, int64_t length, int64_t lags,
                           struct offset_list *out);
-
-#endif

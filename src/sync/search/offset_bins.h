@@ -3,8 +3,7 @@
  * An event that would be outside guest mode for an interval of offsets is a violation of each offset in it. Intervals
  * are collected as differences between adjacent bins and added up from time to time: O(1) per interval, O(bins) to add
  * up. A violation counts only for bins that lie completely in the interval. */
-#ifndef STEALSCOPE_SYNC_SEARCH_OFFSET_BINS_H
-#define STEALSCOPE_SYNC_SEARCH_OFFSET_BINS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -24,5 +23,3 @@ void offset_bins_reset(struct offset_bins *b);
 void offset_bins_exclude(struct offset_bins *b, int64_t from, int64_t to);
 /* Adds up the bins' violations before `to`. Returns the smallest count in the bins [from, to). */
 int offset_bins_add_up(struct offset_bins *b, size_t from, size_t to);
-
-#endif

@@ -5,8 +5,7 @@
  * are tested on their own: a step lies after all events of the first third or before all events of the last third.
  * Shorter parts at both ends are tested as well; if the clock is APPROXIMATE already, parts anywhere. Outside the range
  * supported by the events alone (confidence_range.h), the clock is unverified. */
-#ifndef STEALSCOPE_SYNC_SEARCH_STEP_CHECK_H
-#define STEALSCOPE_SYNC_SEARCH_STEP_CHECK_H
+#pragma once
 
 #include "sync/search/clock_candidate.h"
 
@@ -20,5 +19,3 @@ void step_check_line(struct clock_candidate *h, const struct evidence *evidence)
 /* Checks a clock with steps: widens the bounds of its APPROXIMATE segments to all clocks that fit their events at the
  * rate of any segment; where these clocks are unbounded, the clock has no error bounds. */
 void step_check_segments(struct clock_candidate *h, const struct evidence *evidence);
-
-#endif

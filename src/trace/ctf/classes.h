@@ -1,8 +1,7 @@
 /* Decoders of a CTF trace's packets and events, built from its metadata and a layout.
  *
  * The decoders are built by one thread; then they are read-only, so all threads can use them. */
-#ifndef STEALSCOPE_TRACE_CTF_CLASSES_H
-#define STEALSCOPE_TRACE_CTF_CLASSES_H
+#pragma once
 
 #include "trace/ctf/program.h"
 #include "trace/reader.h"
@@ -56,5 +55,3 @@ int64_t ctf_time(const struct ctf_stream_class *s, uint64_t cycles);
 
 /* The operation `resolve` of struct field_source (bound_rules.h). Sets p->slot to the slot of the field's value. */
 bool ctf_find_field(const struct fields *f, const void *cls, struct field_path *p);
-
-#endif

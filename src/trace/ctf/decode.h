@@ -1,6 +1,5 @@
 /* Decoder of CTF packets into events. */
-#ifndef STEALSCOPE_TRACE_CTF_DECODE_H
-#define STEALSCOPE_TRACE_CTF_DECODE_H
+#pragma once
 
 #include "trace/ctf/stream_packets.h"
 
@@ -12,5 +11,3 @@ void ctf_worker_free(struct ctf_worker *w);
 /* Decodes packets [from, to) of a stream. Returns the same values as decode() of struct trace_reader. */
 int ctf_decode(struct ctf_worker *w, const struct ctf_data_stream *f, size_t from, size_t to, bool lost_tail,
                struct event_sink *out);
-
-#endif

@@ -2,8 +2,7 @@
  * section 5; RFC 7464).
  *
  * Limits: 8 MiB per fragment, 96 nested objects. json-c needs about 20 bytes per byte of text. */
-#ifndef STEALSCOPE_TRACE_CTF_FRAGMENTS_H
-#define STEALSCOPE_TRACE_CTF_FRAGMENTS_H
+#pragma once
 
 #include <json-c/json.h>
 #include <stdbool.h>
@@ -28,5 +27,3 @@ bool ctf_json_number(struct json_object *o, const char *key, uint64_t default_va
 bool ctf_json_integer(struct json_object *o, uint64_t *v);
 /* Reads an array of 16 bytes. Returns false if the member is anything else. */
 bool ctf_json_uuid(struct json_object *o, const char *key, unsigned char uuid[16]);
-
-#endif

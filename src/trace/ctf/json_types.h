@@ -2,8 +2,7 @@
  *
  * In CTF 2, roles and not names define a field's purpose. A field with a role gets the name that CTF 1.8 uses for
  * this purpose; a field that has such a name without the role loses its name. */
-#ifndef STEALSCOPE_TRACE_CTF_JSON_TYPES_H
-#define STEALSCOPE_TRACE_CTF_JSON_TYPES_H
+#pragma once
 
 #include "trace/ctf/fragments.h"
 #include "trace/ctf/types.h"
@@ -28,5 +27,3 @@ void fragment_fail(struct fragment_parser *p, const char *reason);  /* sets m->r
  * supported. */
 struct ctf_type *fragment_structure(struct fragment_parser *p, struct json_object *fragment, const char *key,
                                     enum ctf_scope scope);
-
-#endif

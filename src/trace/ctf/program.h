@@ -6,8 +6,7 @@
  *
  * Threads: a program is read-only while it runs. Cost: some ns per operation; unwanted fields of constant size cost
  * nothing. */
-#ifndef STEALSCOPE_TRACE_CTF_PROGRAM_H
-#define STEALSCOPE_TRACE_CTF_PROGRAM_H
+#pragma once
 
 #include "trace/ctf/types.h"
 
@@ -70,5 +69,3 @@ void ctf_program_release(struct ctf_program *p);
 enum ctf_run ctf_run(const struct ctf_program *p, struct ctf_interpreter *m);
 void ctf_update_clock(struct ctf_interpreter *m, uint64_t value, unsigned bits);  /* extends a timestamp of `bits` bits
                                                                                    * to 64 bits */
-
-#endif

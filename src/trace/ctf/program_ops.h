@@ -1,6 +1,5 @@
 /* Operations of the programs that decode CTF structures (program.h). */
-#ifndef STEALSCOPE_TRACE_CTF_PROGRAM_OPS_H
-#define STEALSCOPE_TRACE_CTF_PROGRAM_OPS_H
+#pragma once
 
 #include "trace/ctf/program.h"
 
@@ -39,5 +38,3 @@ struct ctf_op {
 	struct ctf_option *option;
 	size_t options, options_cap;
 };
-
-#endif

@@ -1,7 +1,6 @@
 /* Data stream files of a CTF directory, and LTTng's index of their packets (index/NAME.idx). The index only confirms the
  * packet headers: the headers say where the packets are. */
-#ifndef STEALSCOPE_TRACE_CTF_STREAM_FILE_H
-#define STEALSCOPE_TRACE_CTF_STREAM_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,5 +33,3 @@ bool stream_file_has_stream_name(const char *name);
 /* Returns true if two directories have the same streams, judged by names, sizes and first bytes of the files. */
 bool stream_files_same(const struct stream_file *a, size_t n, const struct stream_file *b, size_t m);
 void stream_files_free(struct stream_file *list, size_t n);
-
-#endif

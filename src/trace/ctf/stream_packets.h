@@ -1,6 +1,5 @@
 /* Groups the packets of a trace's stream files into streams, by the packets' headers. */
-#ifndef STEALSCOPE_TRACE_CTF_STREAM_PACKETS_H
-#define STEALSCOPE_TRACE_CTF_STREAM_PACKETS_H
+#pragma once
 
 #include "trace/ctf/classes.h"
 #include "trace/ctf/stream_file.h"
@@ -41,5 +40,3 @@ void ctf_streams_release(struct ctf_streams *s);
 
 /* Returns true if the stream can be split before packet i, because no event was lost there. */
 bool ctf_may_cut(const struct ctf_data_stream *s, size_t i);
-
-#endif

@@ -1,6 +1,5 @@
 /* Interface between the parts of the TSDL parser: tokens, types, blocks. */
-#ifndef STEALSCOPE_TRACE_CTF_TSDL_H
-#define STEALSCOPE_TRACE_CTF_TSDL_H
+#pragma once
 
 #include <string.h>
 
@@ -63,5 +62,3 @@ void tsdl_alias(struct tsdl_parser *p);       /* parses the text after "typealia
 void tsdl_definition(struct tsdl_parser *p);  /* parses the text after "typedef" */
 void tsdl_declaration(struct tsdl_parser *p, struct ctf_type *of);  /* parses a declaration inside the braces of a
                                                                      * structure or variant */
-
-#endif

@@ -3,8 +3,7 @@
  * Every field has its own type node, even if the metadata uses a named type several times, because the node contains the
  * state of the field, such as its value's slot. The arena of struct ctf_metadata owns all nodes and strings. Sizes,
  * alignments and offsets are in bits. */
-#ifndef STEALSCOPE_TRACE_CTF_TYPES_H
-#define STEALSCOPE_TRACE_CTF_TYPES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -111,5 +110,3 @@ static inline bool ctf_name_equals(const char *name, const char *wanted, size_t 
 		same++;
 	return same == len && !name[len];
 }
-
-#endif

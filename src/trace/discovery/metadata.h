@@ -1,6 +1,5 @@
 /* The metadata members that identify machine, trace and clock. Event classes are read elsewhere, by the decoders. */
-#ifndef STEALSCOPE_TRACE_DISCOVERY_METADATA_H
-#define STEALSCOPE_TRACE_DISCOVERY_METADATA_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ int metadata_read(const char *dir, struct metadata *m, struct error *err);
 /* Returns the text of the metadata without its packet headers, terminated by a zero byte, malloc'ed. Returns NULL, with
  * *err set, on failure. */
 char *metadata_text(const char *dir, size_t *len, struct error *err);
-
-#endif

@@ -6,8 +6,7 @@
  * the next stream.
  *
  * Cost: 0.1 us per event in the parent. */
-#ifndef STEALSCOPE_TRACE_ISOLATION_DECODER_PROCESS_H
-#define STEALSCOPE_TRACE_ISOLATION_DECODER_PROCESS_H
+#pragma once
 
 #include "trace/reader.h"
 #include "trace/decode_output.h"
@@ -89,5 +88,3 @@ struct decoder_run {
 /* Decodes all jobs. Forks: no other thread may run. Returns 0 or -1. */
 int decoder_jobs_run(struct decoder_job *const *job, size_t n, const struct decoder_run *run, struct error *err);
 void decoder_job_release(struct decoder_job *job);  /* frees the lists, not the tasks */
-
-#endif

@@ -1,7 +1,6 @@
 /* Parent side of decoder_process.h: converts the messages of a child to the results of its tasks. Trusts no message,
  * because damaged input may have overwritten the child's memory. */
-#ifndef STEALSCOPE_TRACE_ISOLATION_IPC_RECEIVER_H
-#define STEALSCOPE_TRACE_ISOLATION_IPC_RECEIVER_H
+#pragma once
 
 #include "trace/isolation/decoder_process.h"
 
@@ -42,5 +41,3 @@ void ipc_receiver_discard_task(struct ipc_receiver *e);
 /* Stores the results of the current task. */
 void ipc_receiver_finish_task(struct ipc_receiver *e);
 void ipc_receiver_release(struct ipc_receiver *e);
-
-#endif

@@ -3,8 +3,7 @@
  * Each decoder (libbabeltrace2, libtraceevent, native) provides three functions: one resolves a field by name, once per
  * event class; the others read a resolved field from an event. rules_fill() runs for every event and is inline, so that
  * the compiler can call these functions directly. */
-#ifndef STEALSCOPE_TRACE_LAYOUT_BOUND_RULES_H
-#define STEALSCOPE_TRACE_LAYOUT_BOUND_RULES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -258,5 +257,3 @@ static inline void rules_event(const struct bound_class *c, const struct field_s
 	ev->comm = rules_comm(c, s, names, event);
 	rules_fill(c, s, names, event, ev);
 }
-
-#endif

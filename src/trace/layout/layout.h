@@ -3,8 +3,7 @@
  * A layout is a list of rules. A rule has event names, and optionally conditions on field values or a text pattern. It
  * assigns an event kind to the matching events, and fields to this kind's arguments. The first rule that matches
  * applies; an event without a rule is EV_OTHER. Does not depend on a decoding library. */
-#ifndef STEALSCOPE_TRACE_LAYOUT_LAYOUT_H
-#define STEALSCOPE_TRACE_LAYOUT_LAYOUT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -104,5 +103,3 @@ int64_t layout_run_state(const struct states *s, int64_t value);  /* enum run_st
  * strings become "?", blanks and control characters one blank. Returns its length. */
 #define LABEL_MAX 80
 size_t layout_label(char out[LABEL_MAX + 1], const char *text, size_t max_len);
-
-#endif

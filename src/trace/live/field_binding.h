@@ -1,7 +1,6 @@
 /* Binds a layout to the event classes of a trace in libbabeltrace2: resolves the names of fields once per event class,
  * never per event. For use by one thread. */
-#ifndef STEALSCOPE_TRACE_LIVE_FIELD_BINDING_H
-#define STEALSCOPE_TRACE_LIVE_FIELD_BINDING_H
+#pragma once
 
 #include <babeltrace2/babeltrace.h>
 
@@ -24,5 +23,3 @@ int64_t binder_packet_cpu(struct binder *b, const bt_packet *packet);
 /* Returns how well the layout matches the trace's event classes: the sum of rules_score(), which also sets
  * *enabled_events. */
 size_t binder_score(const struct layout *layout, const bt_trace_class *tc, unsigned *enabled_events);
-
-#endif

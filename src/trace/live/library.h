@@ -1,6 +1,5 @@
 /* Access to libbabeltrace2: its CTF plugin and its errors. */
-#ifndef STEALSCOPE_TRACE_LIVE_LIBRARY_H
-#define STEALSCOPE_TRACE_LIVE_LIBRARY_H
+#pragma once
 
 #include <babeltrace2/babeltrace.h>
 
@@ -12,5 +11,3 @@ int library_find_ctf(const bt_plugin **plugin, struct error *err);
 /* Moves the calling thread's libbabeltrace2 error to *err as "OBJECT: REASON". The reason is the root cause without
  * trailing details (addresses, component names). Returns -1. */
 int library_error(struct error *err, const char *object);
-
-#endif

@@ -10,8 +10,7 @@
  *
  * Cost in the child: 0.3 us per event with one stream, 0.8 us with eight, because libbabeltrace2 compares all streams
  * for each event. */
-#ifndef STEALSCOPE_TRACE_LIVE_LIVE_H
-#define STEALSCOPE_TRACE_LIVE_LIVE_H
+#pragma once
 
 #include "trace/reader.h"
 
@@ -35,5 +34,3 @@ extern const struct trace_reader live_lister;  /* lists a relay daemon's session
 void *live_enter(struct source *s, struct error *err);
 int live_decode(void *state, const struct stream_part *p, struct event_sink *out);
 int live_list(void *state, const struct stream_part *p, struct event_sink *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* Translates the libbabeltrace2 messages of one stream to events, with a layout. */
-#ifndef STEALSCOPE_TRACE_LIVE_TRANSLATE_H
-#define STEALSCOPE_TRACE_LIVE_TRANSLATE_H
+#pragma once
 
 #include <babeltrace2/babeltrace.h>
 
@@ -23,5 +22,3 @@ void translator_init(struct translator *t, struct event_mapping *mapping);
 
 /* Translates a message. Returns 0, or -1 if the event sink failed. */
 int translate(struct translator *t, struct translation *j, const bt_message *msg);
-
-#endif

@@ -1,6 +1,5 @@
 /* The kernel's counters of a CPU's ring buffer (per_cpu/cpuN/stats in tracefs). */
-#ifndef STEALSCOPE_TRACE_PAGES_BUFFER_COUNTERS_H
-#define STEALSCOPE_TRACE_PAGES_BUFFER_COUNTERS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -13,5 +12,3 @@ struct cpu_stat {
 
 /* Parses the file's text. The caller must set `cpu`, which the text does not contain. */
 struct cpu_stat cpu_stat_parse(const char *text);
-
-#endif

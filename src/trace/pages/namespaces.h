@@ -1,6 +1,5 @@
 /* Namespaces of threads in a recording of stealscope-record(1). */
-#ifndef STEALSCOPE_TRACE_PAGES_NAMESPACES_H
-#define STEALSCOPE_TRACE_PAGES_NAMESPACES_H
+#pragma once
 
 #include "trace/pages/pages.h"
 #include "trace/pages/ring_records.h"
@@ -8,5 +7,3 @@
 /* Puts the events of a state dump without states, with the names from the file saved_cmdlines, at the begin of the
  * recording, on its first CPU. Returns 0, or -1 with out->err set. */
 int pages_put_namespaces(const struct pages *p, struct ring *r, struct event_sink *out);
-
-#endif

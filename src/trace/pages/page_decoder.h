@@ -1,7 +1,6 @@
 /* Decodes pages of the kernel's ring buffers into records, with checks before libtraceevent reads them. Shared by the
  * readers of raw pages and of trace-cmd's files. */
-#ifndef STEALSCOPE_TRACE_PAGES_PAGE_DECODER_H
-#define STEALSCOPE_TRACE_PAGES_PAGE_DECODER_H
+#pragma once
 
 #include <event-parse.h>
 #include <stdbool.h>
@@ -28,5 +27,3 @@ struct page_decoder {
 int page_decoder_open(struct page_decoder *d);
 /* Decodes a page. Reports damage to `out` and skips the rest of a damaged page. Returns 0 or -1. */
 int page_decoder_run(struct page_decoder *d, unsigned char *page, unsigned cpu, struct event_sink *out);
-
-#endif

@@ -7,8 +7,7 @@
  *
  * Copies of tracefs that others made are read, too: events/ (or formats/, as SchedViz names it) with header_page and the
  * formats, and beside it each CPU's pages, see plain_formats. Their clock is taken for one in ns. */
-#ifndef STEALSCOPE_TRACE_PAGES_PAGES_H
-#define STEALSCOPE_TRACE_PAGES_PAGES_H
+#pragma once
 
 #include "trace/pages/buffer_counters.h"
 #include "trace/reader.h"
@@ -65,5 +64,3 @@ extern const struct trace_reader pages_reader;
 enum claim pages_claims(const char *name, const unsigned char *head, size_t len);
 void *pages_enter(struct source *s, struct error *err);
 int pages_decode(void *state, const struct stream_part *p, struct event_sink *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* Records of the kernel's ring buffers. Shared by the child processes of the readers of trace-cmd's files, of raw pages and
  * of perf's files. */
-#ifndef STEALSCOPE_TRACE_PAGES_RING_RECORDS_H
-#define STEALSCOPE_TRACE_PAGES_RING_RECORDS_H
+#pragma once
 
 #include <event-parse.h>
 
@@ -42,5 +41,3 @@ int ring_cpu_add_record(struct ring *r, struct ring_cpu *p, uint64_t page, struc
  * reports damage instead. Returns 0 or -1. */
 int ring_cpu_add_coverage(const struct ring_cpu *p, const struct cpu_stat *s, int64_t begin, int64_t end,
                           struct event_sink *out);
-
-#endif

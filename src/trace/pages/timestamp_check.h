@@ -4,8 +4,7 @@
  * events. The filter holds each page until the next one begins. Events of the held page that are later than the start of
  * the next page are damaged, and so is a page that begins before the events of the previous pages. The filter drops and
  * reports the damaged part; the CPU's state is unknown during that time. */
-#ifndef STEALSCOPE_TRACE_PAGES_TIMESTAMP_CHECK_H
-#define STEALSCOPE_TRACE_PAGES_TIMESTAMP_CHECK_H
+#pragma once
 
 #include "trace/reader.h"
 
@@ -23,5 +22,3 @@ void timestamp_check_open(struct timestamp_check *g, struct event_sink *out, int
 int timestamp_check_put(struct timestamp_check *g, uint64_t page, const struct event *ev);
 /* Passes the last page on. Releases the filter, also on failure. Returns 0 or -1. */
 int timestamp_check_close(struct timestamp_check *g);
-
-#endif

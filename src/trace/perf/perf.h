@@ -9,8 +9,7 @@
  *
  * Refused: files without formats (perf did not end normally), recordings of some processes only, and sampled tracepoints
  * (perf record -F, -c), because most of their events are missing. */
-#ifndef STEALSCOPE_TRACE_PERF_PERF_H
-#define STEALSCOPE_TRACE_PERF_PERF_H
+#pragma once
 
 #include "base/map.h"
 #include "trace/reader.h"
@@ -78,5 +77,3 @@ extern const struct trace_reader perf_reader;
 enum claim perf_claims(const char *name, const unsigned char *head, size_t len);
 void *perf_enter(struct source *s, struct error *err);
 int perf_decode(void *state, const struct stream_part *p, struct event_sink *out);
-
-#endif

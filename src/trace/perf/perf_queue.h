@@ -8,8 +8,7 @@
  * of order.
  *
  * Lost events: a record LOST follows the last event that was stored. The loss extends from that event to the next one. */
-#ifndef STEALSCOPE_TRACE_PERF_PERF_QUEUE_H
-#define STEALSCOPE_TRACE_PERF_PERF_QUEUE_H
+#pragma once
 
 #include "trace/reader.h"
 
@@ -58,5 +57,3 @@ int perf_queue_end_round(struct perf_queue *q);
 /* Passes all events on, with the losses that no record LOST contains. Releases the queue, also on failure. */
 int perf_queue_close(struct perf_queue *q);
 void perf_queue_release(struct perf_queue *q);
-
-#endif

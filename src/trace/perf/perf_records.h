@@ -2,8 +2,7 @@
  *
  * The file is read with pread() through a buffer; no record is longer than 64 KiB. After a damaged record, reading
  * continues at a round's next end, which is marked. */
-#ifndef STEALSCOPE_TRACE_PERF_PERF_RECORDS_H
-#define STEALSCOPE_TRACE_PERF_PERF_RECORDS_H
+#pragma once
 
 #include "trace/perf/perf.h"
 
@@ -62,5 +61,3 @@ bool perf_unpacker_add(struct perf_unpacker *u, const unsigned char *packed, siz
  * impossible. */
 const unsigned char *perf_unpacker_next(struct perf_unpacker *u, bool big_endian, size_t *size, bool *is_bad);
 void perf_unpacker_free(struct perf_unpacker *u);
-
-#endif

@@ -1,6 +1,5 @@
 /* Fields of a sample, and of the end of other records. Private to perf/. */
-#ifndef STEALSCOPE_TRACE_PERF_PERF_SAMPLE_H
-#define STEALSCOPE_TRACE_PERF_PERF_SAMPLE_H
+#pragma once
 
 #include "trace/perf/perf_records.h"
 
@@ -22,5 +21,3 @@ bool perf_sample_has_namespace(const struct perf_file *f, const struct perf_samp
 /* Parses the end of another record: time, CPU, thread and id. *body: size of the part before it, bytes. Returns false if
  * the record has no such end, or if it is damaged. */
 bool perf_trailer_parse(const struct perf_file *f, const struct perf_record *rec, struct perf_sample *s, size_t *body);
-
-#endif

@@ -1,6 +1,5 @@
 /* Decodes the bundles of one CPU, one after the other, into events. */
-#ifndef STEALSCOPE_TRACE_PERFETTO_BUNDLE_H
-#define STEALSCOPE_TRACE_PERFETTO_BUNDLE_H
+#pragma once
 
 #include "trace/pages/timestamp_check.h"
 #include "trace/perfetto/event_classes.h"
@@ -62,5 +61,3 @@ void bundle_decoder_open(struct bundle_decoder *d);
 int bundle_decode(struct bundle_decoder *d, const unsigned char *data, size_t len, bool follows_loss);
 /* Passes the last events on. Releases everything, also on failure. Returns 0 or -1. */
 int bundle_decoder_close(struct bundle_decoder *d);
-
-#endif

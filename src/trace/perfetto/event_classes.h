@@ -4,8 +4,7 @@
  * - the table of events for which Perfetto defines a message with numbered fields (event_table.c);
  * - a generic event, which contains its name and its fields' names;
  * - the description of a message that the bundle contains, for events of newer versions without a fixed message. */
-#ifndef STEALSCOPE_TRACE_PERFETTO_EVENT_CLASSES_H
-#define STEALSCOPE_TRACE_PERFETTO_EVENT_CLASSES_H
+#pragma once
 
 #include "trace/layout/bound_rules.h"
 #include "base/proto.h"
@@ -73,5 +72,3 @@ const struct event_class *event_classes_read(struct perfetto_classes *c, uint32_
 /* Fills *ev except its time. */
 void event_class_fill(const struct perfetto_classes *c, const struct event_class *cls, const struct event_values *v,
                       uint16_t cpu, struct event *ev);
-
-#endif

@@ -8,11 +8,8 @@
  * describe() scans the file once and lists each machine's bundles, sequence and CPU, which form a stream. Compressed
  * packets are decompressed then; their bundles are written to a scratch file. decode() reads a stream's bundles.
  * Memory: 16 bytes per bundle, and one packet. */
-#ifndef STEALSCOPE_TRACE_PERFETTO_PERFETTO_H
-#define STEALSCOPE_TRACE_PERFETTO_PERFETTO_H
+#pragma once
 
 #include "trace/reader.h"
 
 extern const struct trace_reader perfetto_reader;
-
-#endif

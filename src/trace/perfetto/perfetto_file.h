@@ -1,6 +1,5 @@
 /* Contents of a Perfetto trace: machines, and the position of each bundle of events. */
-#ifndef STEALSCOPE_TRACE_PERFETTO_PERFETTO_FILE_H
-#define STEALSCOPE_TRACE_PERFETTO_PERFETTO_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -126,5 +125,3 @@ bool perfetto_is_flush(const struct proto_field *service_event);
  * long or not supported. codec: PACKET_DEFLATED or PACKET_ZSTD; *left: bytes that may still be decompressed. */
 unsigned char *perfetto_unpack(enum packet_field codec, const unsigned char *data, size_t len, uint64_t *left, size_t *size,
                                const char **why);
-
-#endif

@@ -1,6 +1,5 @@
 /* Classes of events in a text: a name, with the fields of its first line, bound to a layout's rules. */
-#ifndef STEALSCOPE_TRACE_TEXT_TEXT_CLASSES_H
-#define STEALSCOPE_TRACE_TEXT_TEXT_CLASSES_H
+#pragma once
 
 #include "trace/reader.h"
 #include "trace/text/text_line.h"
@@ -16,5 +15,3 @@ void text_classes_add(struct text_classes *c, const struct text_line *l);
 void text_classes_choose(struct text_classes *c);
 /* Fills *ev from the line, except its time. */
 void text_classes_fill(struct text_classes *c, const struct text_line *l, struct event *ev);
-
-#endif

@@ -4,8 +4,7 @@
  *     bash  2160/2163 [001] 54543.123456789:          sched:sched_switch: prev_comm=...      perf script
  *
  * A line of any other form is no event. */
-#ifndef STEALSCOPE_TRACE_TEXT_TEXT_LINE_H
-#define STEALSCOPE_TRACE_TEXT_TEXT_LINE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,5 +44,3 @@ struct text_fields { struct text_field field[TEXT_FIELDS_MAX]; size_t len; };
 
 /* Splits an event's fields. */
 void text_line_fields(const struct text_line *l, struct text_fields *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* Reader of traces as text, see text_line.h. */
-#ifndef STEALSCOPE_TRACE_TEXT_TEXT_READER_H
-#define STEALSCOPE_TRACE_TEXT_TEXT_READER_H
+#pragma once
 
 #include "trace/reader.h"
 
@@ -9,5 +8,3 @@ extern const struct trace_reader text_reader;
 /* Returns true if the file's first part contains an event as text. For files that the user named: others are recognized
  * by their first line. */
 bool text_reader_finds_event(const char *path);
-
-#endif

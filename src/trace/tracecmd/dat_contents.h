@@ -1,8 +1,7 @@
 /* Contents of a trace-cmd file for decoding: descriptions of events, and pages, uncompressed. Private to tracecmd/.
  *
  * Formats: trace-cmd.dat.v6(5), trace-cmd.dat.v7(5). */
-#ifndef STEALSCOPE_TRACE_TRACECMD_DAT_CONTENTS_H
-#define STEALSCOPE_TRACE_TRACECMD_DAT_CONTENTS_H
+#pragma once
 
 #include "trace/tracecmd/dat_descriptions.h"
 #include "trace/tracecmd/tracecmd_file.h"
@@ -33,5 +32,3 @@ struct dat_pages {
  * text, or NULL and errno. */
 int dat_pages_read(struct dat_pages *p, unsigned char *page, size_t size, const char **why);
 void dat_pages_close(struct dat_pages *p);
-
-#endif

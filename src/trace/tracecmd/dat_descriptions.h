@@ -1,6 +1,5 @@
 /* Descriptions of events, as trace-cmd and perf store them: copies of files of tracefs. Private to the readers of both. */
-#ifndef STEALSCOPE_TRACE_TRACECMD_DAT_DESCRIPTIONS_H
-#define STEALSCOPE_TRACE_TRACECMD_DAT_DESCRIPTIONS_H
+#pragma once
 
 #include "trace/tracecmd/dat_position.h"
 
@@ -25,5 +24,3 @@ void dat_read_systems(const struct dat_descriptions *d, struct dat_position *w);
 void dat_read_names(const struct dat_descriptions *d, struct dat_position *w);
 /* Reads the parts from the header to the systems, then skips the symbols and texts of the kernel. */
 void dat_read_descriptions(const struct dat_descriptions *d, struct dat_position *w);
-
-#endif

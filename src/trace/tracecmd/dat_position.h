@@ -1,6 +1,5 @@
 /* Reads numbers and texts of a trace-cmd file in sequence, with bounds checks. Private to tracecmd/. */
-#ifndef STEALSCOPE_TRACE_TRACECMD_DAT_POSITION_H
-#define STEALSCOPE_TRACE_TRACECMD_DAT_POSITION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,5 +26,3 @@ uint32_t dat_get32(struct dat_position *w);
 uint64_t dat_get64(struct dat_position *w);
 /* Reads a zero-terminated string; stores at most `size` bytes of it, including the terminating zero. */
 void dat_get_text(struct dat_position *w, char *to, size_t size);
-
-#endif

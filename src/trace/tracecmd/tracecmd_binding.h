@@ -1,6 +1,5 @@
 /* Binds a layout to the events of ftrace; resolves the fields once per event id. For use by one thread. */
-#ifndef STEALSCOPE_TRACE_TRACECMD_TRACECMD_BINDING_H
-#define STEALSCOPE_TRACE_TRACECMD_TRACECMD_BINDING_H
+#pragma once
 
 #include <event-parse.h>
 
@@ -27,5 +26,3 @@ bool tep_binder_counters(struct tep_binder *b, struct tep_record *rec, const str
 /* Returns how well the layout matches the events described in the file. Sets *enabled_events to the bits of all
  * described events, see rules_score(). */
 size_t tep_binder_score(struct tep_handle *tep, const struct layout *layout, unsigned *enabled_events);
-
-#endif

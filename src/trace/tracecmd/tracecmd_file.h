@@ -2,8 +2,7 @@
  * machine, clock, guests, and the expected amount of data.
  *
  * Reads the file with its own bounds checks, in any build. */
-#ifndef STEALSCOPE_TRACE_TRACECMD_TRACECMD_FILE_H
-#define STEALSCOPE_TRACE_TRACECMD_TRACECMD_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,5 +45,3 @@ struct tracecmd_file {
 /* Reads the file. Returns NULL, with *err set, if the file is truncated, or damaged in the parts read here. */
 struct tracecmd_file *tracecmd_file_read(const char *path, struct error *err);
 void tracecmd_file_free(struct tracecmd_file *d);  /* d may be NULL */
-
-#endif

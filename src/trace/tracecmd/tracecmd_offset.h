@@ -4,8 +4,7 @@
  * each CPU's samples. With PTP, each sample is wrong by tens of microseconds, differently on every CPU. So the
  * corrected times of CPUs that share one clock diverge, and guest events no longer lie in guest mode. The synchronization
  * of stealscope is a thousand times more precise, and uses the guest's recorded times. */
-#ifndef STEALSCOPE_TRACE_TRACECMD_TRACECMD_OFFSET_H
-#define STEALSCOPE_TRACE_TRACECMD_TRACECMD_OFFSET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,5 +23,3 @@ bool time_shift_is_valid(const struct time_shift *s);
 
 /* Returns the corrected time of a recorded time, ns, as trace-cmd interpolates it. */
 int64_t time_shift_apply(const struct time_shift *s, int64_t recorded);
-
-#endif

@@ -9,8 +9,7 @@
  * come from the output of `xl info`, `xl list`, `xl vcpu-list` and `xl sched-credit` in files beside the trace, in any
  * file and recognized by their contents, or from options. The kind of the processor's virtualization (VMX, SVM) comes from
  * `xl info` or Xen's console, otherwise from exit reasons that only one of them has. */
-#ifndef STEALSCOPE_TRACE_XEN_XEN_H
-#define STEALSCOPE_TRACE_XEN_XEN_H
+#pragma once
 
 #include "trace/reader.h"
 
@@ -102,5 +101,3 @@ int xen_find_exit_isa(const struct xen_file *f, int fd, const char *path, const 
                       struct string_cache *names);
 
 extern const struct trace_reader xen_reader;
-
-#endif

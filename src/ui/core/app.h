@@ -2,8 +2,7 @@
  *
  * The viewer draws into a struct screen; nothing here uses curses. The functions that drive the viewer are in viewer.h.
  * The private state of each part is an opaque pointer, defined in the source file of that part. */
-#ifndef STEALSCOPE_UI_CORE_APP_H
-#define STEALSCOPE_UI_CORE_APP_H
+#pragma once
 
 #include "query/query.h"
 #include "ui/core/async_query.h"
@@ -109,5 +108,3 @@ void app_show_row(struct app *app, struct row_id id);  /* selects the row; unfol
 /* Stores the interval of the row's state that contains t in *iv. Returns false, after a message, if the row has no
  * intervals. */
 bool app_interval(struct app *app, struct row_id row, int64_t t, struct interval *iv);
-
-#endif

@@ -5,8 +5,7 @@
  * - The queries run in steps of about STEP_NS. Between two steps a question can be dropped, and the most urgent one runs
  *   next, of equal ones the one that was asked first.
  * - A worker of its own runs ASK_LONG: reading traces and computing diffs take one long step each. */
-#ifndef STEALSCOPE_UI_CORE_ASYNC_QUERY_H
-#define STEALSCOPE_UI_CORE_ASYNC_QUERY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -59,5 +58,3 @@ int async_fd(const struct async_queries *a);
 /* Makes the descriptor readable; any thread may call it. */
 void async_wake_viewer(struct async_queries *a);
 void async_clear_wakeup(struct async_queries *a);
-
-#endif

@@ -1,6 +1,5 @@
 /* Bookmarks: rows and times that the user wants to return to. */
-#ifndef STEALSCOPE_UI_CORE_BOOKMARKS_H
-#define STEALSCOPE_UI_CORE_BOOKMARKS_H
+#pragma once
 
 #include "ui/core/app.h"
 
@@ -12,5 +11,3 @@ char *bookmark_line(const struct app *app, const struct view *v, const char *not
 bool bookmark_parse(const struct app *app, const char *line, struct view *v, const char **note);
 #define BOOKMARK_NOTE 256
 void bookmarks_add(struct app *app, const char *note);  /* bookmarks the selected row and the time at the cursor */
-
-#endif

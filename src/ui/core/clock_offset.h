@@ -1,7 +1,6 @@
 /* Shifts the clock of a guest (:offset): builds a history with another offset of that clock, which replaces the history
  * shown. */
-#ifndef STEALSCOPE_UI_CORE_CLOCK_OFFSET_H
-#define STEALSCOPE_UI_CORE_CLOCK_OFFSET_H
+#pragma once
 
 #include "ui/core/app.h"
 
@@ -22,5 +21,3 @@ bool manual_offset_busy(const struct app *app);
 bool manual_offset_text(struct app *app, char *buf, size_t size);
 /* Returns the offsets of the history shown: "Debian +3 us", or "". */
 const char *manual_offset_list(const struct app *app);
-
-#endif

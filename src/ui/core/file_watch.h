@@ -3,8 +3,7 @@
  * The file is mapped: if another program truncates or overwrites it, reads return garbage or fail with SIGBUS. After
  * such a change the viewer reads nothing until :reload. Replacing the file by another file of the same name is harmless:
  * the old file stays mapped until it is closed. */
-#ifndef STEALSCOPE_UI_CORE_FILE_WATCH_H
-#define STEALSCOPE_UI_CORE_FILE_WATCH_H
+#pragma once
 
 #include "ui/core/app.h"
 
@@ -16,5 +15,3 @@ void file_watch_check(struct app *app);  /* checks the file; shows a message aft
 bool file_watch_is_changed(const struct app *app);
 bool file_watch_is_replaced(const struct app *app);  /* true: another file has the name of the history file now */
 bool file_watch_is_open(const struct app *app, const char *file);  /* true: `file` is the file of the history shown */
-
-#endif

@@ -1,7 +1,6 @@
 /* Jumps from a row to the cause of its interval: culprit, waker or host thread. A worker thread searches for the
  * culprit. */
-#ifndef STEALSCOPE_UI_CORE_FOLLOW_CAUSE_H
-#define STEALSCOPE_UI_CORE_FOLLOW_CAUSE_H
+#pragma once
 
 #include "ui/core/app.h"
 
@@ -15,5 +14,3 @@ void follow_push(struct app *app, struct row_id from);  /* records a row for fol
 void follow_back(struct app *app);
 bool follow_work(struct app *app);  /* true: the answer arrived and the culprit was selected */
 void follow_drop(struct app *app);
-
-#endif

@@ -1,6 +1,5 @@
 /* Finds the next or previous gap of the selected row (keys > < } {). */
-#ifndef STEALSCOPE_UI_CORE_GAP_SEARCH_H
-#define STEALSCOPE_UI_CORE_GAP_SEARCH_H
+#pragma once
 
 #include "ui/core/app.h"
 
@@ -12,5 +11,3 @@ bool gap_search_work(struct app *app, int64_t budget_ns, bool *changed);
 void gap_search_stop(struct app *app);
 /* Sets the length of the shortest gap to stop at. Returns false if the text is not a duration. */
 bool gap_search_set_min(struct app *app, const char *duration);
-
-#endif

@@ -1,6 +1,5 @@
 /* Goes to the longest gap of a row (command longest, option --longest). */
-#ifndef STEALSCOPE_UI_CORE_LONGEST_GAP_H
-#define STEALSCOPE_UI_CORE_LONGEST_GAP_H
+#pragma once
 
 #include "ui/core/app.h"
 
@@ -10,5 +9,3 @@ void longest_gap_show(struct app *app, const char *text);
 /* Options --row and --at: selects the row (NULL: the selected one) and zooms to its gap at that time; without a gap there,
  * the cursor goes to the time. time: as for :goto; NULL: the time stays. */
 void gap_place_show(struct app *app, const char *text, const char *time);
-
-#endif

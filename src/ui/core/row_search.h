@@ -1,6 +1,5 @@
 /* Incremental search and filter of rows by name. */
-#ifndef STEALSCOPE_UI_CORE_ROW_SEARCH_H
-#define STEALSCOPE_UI_CORE_ROW_SEARCH_H
+#pragma once
 
 #include "ui/core/app.h"
 
@@ -14,5 +13,3 @@ void row_search_set(struct app *app, const char *text);  /* sets the text that r
 void row_search_next(struct app *app, int direction);
 void row_filter_typed(struct app *app, const char *text);
 void row_filter_set(struct app *app, const char *text);  /* shows only rows with this text in their names */
-
-#endif

@@ -4,8 +4,7 @@
  * The thread scan collects name, home vCPU, lost time and activity of each thread, in steps of a few ms, so that 50,000
  * threads delay neither the first frame nor a key. A thread is not shown before it is scanned. Rebuilding the list is
  * linear in the threads of the unfolded branches; no other operation touches hidden rows. */
-#ifndef STEALSCOPE_UI_CORE_ROWS_H
-#define STEALSCOPE_UI_CORE_ROWS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -142,5 +141,3 @@ void rows_copy_state(const struct rows *old, struct rows *new);
  * case. Returns false if there is none. */
 bool rows_search(const struct rows *r, const char *text, struct row_id from, int direction, bool include_from,
                  struct row_id *found);
-
-#endif

@@ -1,6 +1,5 @@
 /* Matches texts against what the user typed after \ or /: a part of the text, or after ~ a regular expression. */
-#ifndef STEALSCOPE_UI_CORE_TEXT_FILTER_H
-#define STEALSCOPE_UI_CORE_TEXT_FILTER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -8,5 +7,3 @@
  * an invalid one matches nothing. The last expression stays compiled: call from one thread only. */
 bool filter_matches(const char *text, const char *filter);
 bool filter_is_regex(const char *filter);
-
-#endif

@@ -1,8 +1,7 @@
 /* The view: window, cursor, selected row, markers, and their undo. Pure arithmetic, no drawing.
  *
  * The window is a whole number of ns per column, so that panning by k columns shifts the picture by exactly k columns. */
-#ifndef STEALSCOPE_UI_CORE_VIEW_H
-#define STEALSCOPE_UI_CORE_VIEW_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -62,5 +61,3 @@ struct undo {
 void undo_push(struct undo *u, const struct view *before);
 bool undo_back(struct undo *u, struct view *v);
 bool undo_forward(struct undo *u, struct view *v);
-
-#endif

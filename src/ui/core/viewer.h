@@ -2,8 +2,7 @@
  *
  * viewer_key() changes the state and draws nothing; viewer_draw() draws the whole screen. The caller decides when to
  * draw: a terminal after all pending keys, a script after each line. */
-#ifndef STEALSCOPE_UI_CORE_VIEWER_H
-#define STEALSCOPE_UI_CORE_VIEWER_H
+#pragma once
 
 #include "ui/core/app.h"
 
@@ -20,5 +19,3 @@ void viewer_reload(struct app *app);  /* opens the history file again (:reload) 
 void viewer_begin_frame(struct app *app);  /* sets the time until which the next frame may wait for answers */
 /* Draws the whole screen. Stores errors while reading the history in app->message. */
 void viewer_draw(struct app *app, struct screen *s);
-
-#endif

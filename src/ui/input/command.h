@@ -1,6 +1,5 @@
 /* The command line of the viewer: goto, export, theme, set, help ... */
-#ifndef STEALSCOPE_UI_INPUT_COMMAND_H
-#define STEALSCOPE_UI_INPUT_COMMAND_H
+#pragma once
 
 #include "ui/core/app.h"
 #include "ui/panes/pager.h"
@@ -13,5 +12,3 @@ void command_print_mdoc(void);  /* prints the commands for the man page: see ui_
 void action_do(struct app *app, enum action action);
 void action_hide_idle(struct app *app, bool hide);
 void action_time_format(struct app *app, enum time_format format);
-
-#endif

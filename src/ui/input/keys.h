@@ -1,6 +1,5 @@
 /* Keys and actions. The table ACTIONS is the keymap's source, the footer, the help and the man page. */
-#ifndef STEALSCOPE_UI_INPUT_KEYS_H
-#define STEALSCOPE_UI_INPUT_KEYS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -157,5 +156,3 @@ struct config {
 /* Reads the settings. file NULL: $XDG_CONFIG_HOME/stealscope/config.yaml, if it exists. Returns 0, or -1. */
 int config_load(struct config *c, struct keymap *m, const char *file, struct error *err);
 void config_release(struct config *c);
-
-#endif

@@ -1,6 +1,5 @@
 /* A line of input at the screen's bottom: command line, searches, file names. Pure state, except for drawing. */
-#ifndef STEALSCOPE_UI_INPUT_PROMPT_H
-#define STEALSCOPE_UI_INPUT_PROMPT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,5 +30,3 @@ enum prompt_result prompt_key(struct prompt *p, uint32_t key);
 void prompt_insert(struct prompt *p, const char *text);
 /* Draws the prompt over line y and moves the terminal's cursor there. */
 void prompt_draw(const struct prompt *p, struct screen *s, int y, struct style style);
-
-#endif

@@ -1,6 +1,5 @@
 /* Runs the viewer without a user, for scripts and benchmarks. */
-#ifndef STEALSCOPE_UI_INPUT_SCRIPT_H
-#define STEALSCOPE_UI_INPUT_SCRIPT_H
+#pragma once
 
 #include "ui/core/viewer.h"
 
@@ -19,5 +18,3 @@ int script_run(struct app *app, const char *file, struct error *err);
  * sorting, searching) on a terminal of type $TERM (or xterm-256color) that writes to a file. Prints the time from key to
  * last byte, the bytes sent per frame, and the memory used. See bench.c. Returns 0, or -1. */
 int bench_run(struct app *app, unsigned frames, struct error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* The overview of the most delayed machines and threads. See overview.c. */
-#ifndef STEALSCOPE_UI_PANES_OVERVIEW_H
-#define STEALSCOPE_UI_PANES_OVERVIEW_H
+#pragma once
 
 #include "ui/core/app.h"
 
@@ -18,5 +17,3 @@ static inline struct row_id overview_row(const struct target *s)
 		[TARGET_THREAD] = ROW_THREAD };
 	return (struct row_id){ kind[s->kind], s->index };
 }
-
-#endif

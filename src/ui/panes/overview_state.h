@@ -1,6 +1,5 @@
 /* State of the overview. Private to overview.c and overview_waits.c. */
-#ifndef STEALSCOPE_UI_PANES_OVERVIEW_STATE_H
-#define STEALSCOPE_UI_PANES_OVERVIEW_STATE_H
+#pragma once
 
 #include "ui/panes/pane.h"
 
@@ -51,5 +50,3 @@ void overview_forget_waits(struct overview *p);
 void overview_refresh(struct app *app, struct pane *pane);
 /* Moves to the wait in which the culprit of line i took most. */
 void overview_follow_line(struct app *app, struct pane *pane, size_t i);
-
-#endif

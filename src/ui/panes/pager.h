@@ -1,6 +1,5 @@
 /* A list of text lines over the rows (help, details, bookmarks, themes, requests): scrolls, filters and picks lines. */
-#ifndef STEALSCOPE_UI_PANES_PAGER_H
-#define STEALSCOPE_UI_PANES_PAGER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,5 +40,3 @@ void pager_set_position(struct pager *p, size_t position);
 enum pager_result pager_key(struct pager *p, uint32_t key, int height, int64_t *tag);
 int64_t pager_tag(const struct pager *p);  /* the selected line's tag; -1: none */
 void pager_draw(struct pager *p, struct screen *s, int y, int height, const struct palette *palette);
-
-#endif

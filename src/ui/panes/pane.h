@@ -5,8 +5,7 @@
  *
  * Each pane or list is one source file with a table of operations and a private state. Only the table PANES lists them
  * all. Operations that a pane does not need are NULL. */
-#ifndef STEALSCOPE_UI_PANES_PANE_H
-#define STEALSCOPE_UI_PANES_PANE_H
+#pragma once
 
 #include "base/timefmt.h"
 #include "ui/core/app.h"
@@ -223,5 +222,3 @@ void list_edit(struct app *app, const char *text);  /* sets the selected line's 
 void list_close(struct app *app);
 void list_release(struct pane *p);  /* frees the lines; for the operations of lists */
 void list_draw(struct app *app, struct screen *s, int y, int height);
-
-#endif

@@ -1,6 +1,5 @@
 /* Writes the content of panes to files, as text, csv or json, with the corresponding commands' columns. */
-#ifndef STEALSCOPE_UI_PANES_PANE_EXPORT_H
-#define STEALSCOPE_UI_PANES_PANE_EXPORT_H
+#pragma once
 
 #include "base/atomic_file.h"
 #include "report/report.h"
@@ -18,5 +17,3 @@ int export_begin(const struct app *app, const char *name, struct save *save, str
 void export_prompt(struct app *app);
 /* The suffix of the file name determines the format; "": default name. */
 void export_pane(struct app *app, const char *file);
-
-#endif

@@ -1,6 +1,5 @@
 /* The terminal's background colour (OSC 11): the question, and its answer among the keys. */
-#ifndef STEALSCOPE_UI_TERMINAL_BACKGROUND_H
-#define STEALSCOPE_UI_TERMINAL_BACKGROUND_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,5 +19,3 @@ struct osc { char text[OSC_MAX + 1]; size_t len; bool has_escape; };
 bool osc_add(struct osc *o, uint32_t c);
 /* Returns true if the text is the answer "11;rgb:RRRR/GGGG/BBBB" with a light colour. */
 bool osc_is_light_background(const struct osc *o);
-
-#endif

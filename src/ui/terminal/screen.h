@@ -4,8 +4,7 @@
  * - A wide character takes two cells; the second has ch == 0.
  * - Combining characters are stored with their base character.
  * - Characters that the locale cannot show become '?'. */
-#ifndef STEALSCOPE_UI_TERMINAL_SCREEN_H
-#define STEALSCOPE_UI_TERMINAL_SCREEN_H
+#pragma once
 
 #include <stdint.h>
 #include <stdio.h>
@@ -48,5 +47,3 @@ int screen_printf(struct screen *s, int x, int y, int width, struct style style,
 int screen_phrases(struct screen *s, int x, int y, int width, struct style style, const char *text);
 /* Writes the characters line by line, without trailing spaces. Returns 0, or -1. */
 int screen_dump(const struct screen *s, FILE *f);
-
-#endif

@@ -1,6 +1,5 @@
 /* Writes a screen to a file: as text, or as a picture with colours. */
-#ifndef STEALSCOPE_UI_TERMINAL_SCREEN_FILE_H
-#define STEALSCOPE_UI_TERMINAL_SCREEN_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -17,5 +16,3 @@ enum paint paint_format_of(const char *file);
 /* Writes the screen. light: the default colours are dark on light. Pictures need only a monospaced font for letters:
  * bars and lines are drawn as shapes. */
 void paint_screen(const struct screen *s, enum paint format, bool light, const char *title, FILE *f);
-
-#endif

@@ -1,7 +1,6 @@
 /* Terminal, screen, theme and signals of a full-screen program besides the viewer. The program draws into `screen`, then
  * waits for keys; a fatal signal restores the terminal. */
-#ifndef STEALSCOPE_UI_TERMINAL_SCREEN_LOOP_H
-#define STEALSCOPE_UI_TERMINAL_SCREEN_LOOP_H
+#pragma once
 
 #include <signal.h>
 #include <time.h>
@@ -38,5 +37,3 @@ uint32_t screen_loop_key(struct screen_loop *l, struct term_mouse *mouse);
 /* Leaves the terminal to another program, and takes it back. */
 void screen_loop_leave(struct screen_loop *l);
 void screen_loop_return(struct screen_loop *l);
-
-#endif

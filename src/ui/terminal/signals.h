@@ -1,7 +1,6 @@
 /* Signals of the viewer. Non-fatal signals set flags that the pselect() loop reads; fatal signals restore the terminal
  * first, with only write() and tcsetattr(). */
-#ifndef STEALSCOPE_UI_TERMINAL_SIGNALS_H
-#define STEALSCOPE_UI_TERMINAL_SIGNALS_H
+#pragma once
 
 #include <pthread.h>
 #include <signal.h>
@@ -21,5 +20,3 @@ bool signals_take(int signal);  /* true: the signal arrived since the last call 
 void signals_stop_self(void);  /* stops the process as ^Z does; returns after SIGCONT */
 /* Starts a thread that blocks all signals except those of crashes. Returns 0, or -1. */
 int signals_start_thread(pthread_t *thread, void *(*run)(void *), void *arg);
-
-#endif

@@ -1,6 +1,5 @@
 /* The terminal: shows a struct screen through ncurses, and reads keys. Only term.c includes <curses.h>. */
-#ifndef STEALSCOPE_UI_TERMINAL_TERM_H
-#define STEALSCOPE_UI_TERMINAL_TERM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -42,5 +41,3 @@ void term_suspend(struct terminal *t);  /* call before the process stops (SIGTST
 void term_resume(struct terminal *t);  /* call after the process continues (SIGCONT) */
 /* Returns the escape sequences that restore the terminal, for a signal handler. */
 const char *term_restore_text(const struct terminal *t);
-
-#endif

@@ -1,6 +1,5 @@
 /* The screen of `stealscope top` (private to ui/). */
-#ifndef STEALSCOPE_UI_TOP_TOP_H
-#define STEALSCOPE_UI_TOP_TOP_H
+#pragma once
 
 #include "live/live.h"
 #include "ui/input/prompt.h"
@@ -94,5 +93,3 @@ size_t top_listed(const struct top *t);
 const struct top_row *top_selected(const struct top *t);  /* NULL: the cursor is on no row */
 int32_t top_selected_tid(const struct top *t);  /* thread of the selected row; of a VM its worst vCPU; -1: none */
 void top_key(struct top *t, uint32_t key);
-
-#endif

@@ -1,6 +1,5 @@
 /* Theme, colours and glyphs, and the attributes shown by each row's cells. */
-#ifndef STEALSCOPE_UI_WIDGETS_APPEARANCE_H
-#define STEALSCOPE_UI_WIDGETS_APPEARANCE_H
+#pragma once
 
 #include "ui/widgets/cells.h"
 #include "ui/core/rows.h"
@@ -55,5 +54,3 @@ struct style appearance_bar_style(const struct app *app, unsigned code, bool own
 const char *appearance_owner(const struct app *app, unsigned code, char *letter, struct style *style);
 uint32_t appearance_bar(const struct app *app, double part);  /* bar glyph of height `part`, 0 .. 1 */
 const char *appearance_code_label(const struct app *app, struct row_id row, unsigned code);
-
-#endif

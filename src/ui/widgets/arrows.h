@@ -1,6 +1,5 @@
 /* Arrows in the timeline: from each thread of a critical path to the thread that it woke. */
-#ifndef STEALSCOPE_UI_WIDGETS_ARROWS_H
-#define STEALSCOPE_UI_WIDGETS_ARROWS_H
+#pragma once
 
 #include "ui/core/app.h"
 
@@ -21,5 +20,3 @@ void arrows_draw(const struct arrows *a, const struct app *app, struct screen *s
 
 /* Finds the row of an actor of a path; leaves *row unchanged if it has none. */
 void arrows_row(const struct app *app, const struct path *p, const struct actor *actor, struct row_id *row);
-
-#endif

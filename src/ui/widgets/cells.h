@@ -8,8 +8,7 @@
  *
  * Cost of a row of n cells and one attribute: n sums and at most 2 n stabbing queries, each O(log intervals) for any
  * window. */
-#ifndef STEALSCOPE_UI_WIDGETS_CELLS_H
-#define STEALSCOPE_UI_WIDGETS_CELLS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -56,5 +55,3 @@ int cells_sums(const struct cell_source *src, int64_t from, int64_t to, int64_t 
 struct cell cell_of_sums(const int64_t sums[HISTORY_STATES], const uint8_t *severity, bool equal_rank);
 /* Makes the cell for a column of `step` ns with code a in the first `left` ns (0 < left < step) and code b after them. */
 struct cell cell_of_split(int64_t left, int64_t step, uint8_t a, uint8_t b);
-
-#endif

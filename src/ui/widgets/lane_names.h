@@ -1,6 +1,5 @@
 /* Names inside a lane's bars: the culprit inside a wait, the current thread inside a CPU's runs. */
-#ifndef STEALSCOPE_UI_WIDGETS_LANE_NAMES_H
-#define STEALSCOPE_UI_WIDGETS_LANE_NAMES_H
+#pragma once
 
 #include "ui/core/app.h"
 
@@ -13,5 +12,3 @@ void lane_names_begin_frame(struct app *app);  /* call before a frame's lanes ar
 void lane_names_draw(struct app *app, struct screen *s, int y, struct row_id row, const struct cell *cell, int n);
 /* Finds the culprits that the last frame lacked, for about budget_ns. Returns true while there are more. */
 bool lane_names_work(struct app *app, int64_t budget_ns, bool *changed);
-
-#endif

@@ -1,6 +1,5 @@
 /* The time ruler: ticks and their labels. Also formats times for the whole screen. */
-#ifndef STEALSCOPE_UI_WIDGETS_RULER_H
-#define STEALSCOPE_UI_WIDGETS_RULER_H
+#pragma once
 
 #include <stdint.h>
 
@@ -33,5 +32,3 @@ struct ruler_marks {
  * common beginning of the labels is drawn at column `left`. */
 void ruler_draw(struct screen *s, int left, int x, int y, int w, const struct time_axis *axis, int64_t t0,
                 int64_t step, const struct ruler_marks *marks, struct style style);
-
-#endif

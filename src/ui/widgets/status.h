@@ -1,6 +1,5 @@
 /* The status line: a sentence about the interval under the cursor, and the exact shares of the cell. */
-#ifndef STEALSCOPE_UI_WIDGETS_STATUS_H
-#define STEALSCOPE_UI_WIDGETS_STATUS_H
+#pragma once
 
 #include "ui/core/app.h"
 
@@ -12,5 +11,3 @@ const char *status_sentence(struct app *app);  /* sentence about the row, withou
 const char *status_shares(struct app *app);
 /* Returns the error bound of a VM's clock at the cursor, ns; -1: unknown, or not a VM. */
 int64_t status_clock_error(const struct app *app, uint32_t machine);
-
-#endif

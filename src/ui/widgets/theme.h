@@ -1,7 +1,6 @@
 /* Themes: the appearance of states. A theme is a YAML text (stealscope-theme(5)); the shipped themes are compiled in as
  * text and parsed like files. A theme contains all colour depths; theme_palette() selects one. */
-#ifndef STEALSCOPE_UI_WIDGETS_THEME_H
-#define STEALSCOPE_UI_WIDGETS_THEME_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -96,5 +95,3 @@ int theme_load(struct theme *t, const char *name, struct error *err);
 /* Parses YAML text; settings missing in the text keep their value in *t. file: name for messages. Returns 0, or -1. */
 int theme_parse(struct theme *t, const char *yaml, const char *file, struct error *err);
 void theme_palette(const struct theme *t, enum depth depth, struct palette *p);
-
-#endif

@@ -1,6 +1,5 @@
 /* The verdict, above the overview: the first finding on its window, and the requests in it. */
-#ifndef STEALSCOPE_UI_WIDGETS_VERDICT_LINE_H
-#define STEALSCOPE_UI_WIDGETS_VERDICT_LINE_H
+#pragma once
 
 #include "ui/core/app.h"
 
@@ -22,5 +21,3 @@ const struct finding *verdict_line_find(struct app *app, const struct target *ta
 /* Returns a text for the clipboard, owned by the line: the finding on the target (NULL: none), otherwise the status; with
  * date, recording, and the command that shows it. */
 const char *verdict_line_sentence(struct app *app, const struct target *target, const char *status);
-
-#endif

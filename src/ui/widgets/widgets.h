@@ -1,6 +1,5 @@
 /* Parts of a frame, one source file each. They draw the state; they change only scroll positions and caches. */
-#ifndef STEALSCOPE_UI_WIDGETS_WIDGETS_H
-#define STEALSCOPE_UI_WIDGETS_WIDGETS_H
+#pragma once
 
 #include "ui/core/app.h"
 
@@ -38,5 +37,3 @@ int64_t minimap_time(const struct app *app, int column);  /* time of this column
 int histogram_draw(const struct app *app, struct screen *s, int x, int y, int width, const uint64_t bin[LENGTH_BINS]);
 
 void footer_draw(struct app *app, struct screen *s);
-
-#endif

@@ -1,7 +1,6 @@
 /* The sums of the window, or of A..B, for the selected row, below the rows: time by culprit, lengths of waits, users of its
  * CPU. Refreshed while panning; dimmed until the answer for the new window is there. */
-#ifndef STEALSCOPE_UI_WIDGETS_WINDOW_SUMS_H
-#define STEALSCOPE_UI_WIDGETS_WINDOW_SUMS_H
+#pragma once
 
 #include "ui/core/app.h"
 
@@ -17,5 +16,3 @@ void window_sums_draw(struct app *app, struct screen *s, int y, int end);
 bool window_sums_next(struct app *app);
 void window_sums_show(struct app *app, bool on);
 void window_sums_drop(struct app *app);  /* another history will be shown */
-
-#endif
