@@ -4,7 +4,6 @@
  * entry of a running thread changes only when the thread is scheduled out and in. */
 #include "beacon/live_counters.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>

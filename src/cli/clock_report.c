@@ -4,7 +4,6 @@
 
 #include "base/json_field.h"
 #include "base/timefmt.h"
-#include "index/index.h"
 
 /* Columns with heading NULL appear only in csv and json. */
 static const struct column columns[] = {

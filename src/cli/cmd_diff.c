@@ -7,10 +7,8 @@
 #include "base/mem.h"
 #include "cli/cli.h"
 #include "cli/query_context.h"
-#include "cli/trace_input.h"
 #include "compare/compare.h"
 #include "report/report.h"
-
 
 struct diff_request {
 	struct opt_list assertion;

@@ -3,7 +3,6 @@
 
 #include "cli/cli.h"
 #include "cli/query_context.h"
-#include "cli/trace_input.h"
 #include "cli/target_arg.h"
 
 static const char *const by_names[] = { "vcpu", "thread", NULL };

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/timefmt.h"
 #include "cli/advice.h"
 #include "cli/cli.h"
 #include "cli/findings_print.h"

@@ -9,7 +9,6 @@
 #include "cli/latency_cmd.h"
 #include "cli/query_context.h"
 #include "cli/password_file.h"
-#include "cli/trace_input.h"
 #include "export/export.h"
 
 static const struct column columns[] = {

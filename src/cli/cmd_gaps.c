@@ -7,7 +7,6 @@
 #include "cli/cli.h"
 #include "cli/gaps_inside.h"
 #include "cli/query_context.h"
-#include "cli/trace_input.h"
 #include "cli/target_arg.h"
 
 #define TOP 20          /* default of --top, gaps */

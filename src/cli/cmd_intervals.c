@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/timefmt.h"
 #include "cli/cli.h"
 #include "cli/query_context.h"
 #include "report/report.h"

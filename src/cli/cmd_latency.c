@@ -13,7 +13,6 @@
 #include "cli/complete.h"
 #include "cli/examples.h"
 #include "cli/latency_cmd.h"
-#include "cli/trace_input.h"
 
 /* ---- Common to the subcommands ----------------------------------------------------------------------------- */
 

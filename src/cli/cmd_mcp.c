@@ -3,7 +3,6 @@
  * One JSON-RPC 2.0 message in each line, in both directions. The server has no state beyond the histories that it built
  * and the long answers that can be continued; requests are answered in their order. */
 #include <errno.h>
-#include <json-c/json.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>

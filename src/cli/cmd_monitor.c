@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/mem.h"
 #include "base/number.h"
 #include "cli/cli.h"
 #include "cli/metrics_server.h"

@@ -3,7 +3,6 @@
 
 #include "cli/cli.h"
 #include "cli/query_context.h"
-#include "cli/trace_input.h"
 #include "cli/target_arg.h"
 
 static int print_path(struct query_context *s, const char *target_text, bool sums, unsigned top, struct report_how how,

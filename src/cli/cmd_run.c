@@ -1,6 +1,5 @@
 /* stealscope run: runs a command, and reports how much of its CPU time others took. */
 #include <errno.h>
-#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +10,6 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/number.h"
 #include "cli/cli.h"
 #include "cli/live_assertion.h"
 #include "cli/opts.h"

@@ -9,8 +9,6 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/number.h"
-#include "base/text.h"
-#include "base/timefmt.h"
 #include "cli/cli.h"
 #include "cli/opts.h"
 #include "cli/display_options.h"

@@ -5,7 +5,6 @@
 #include "base/timefmt.h"
 #include "cli/cli.h"
 #include "cli/query_context.h"
-#include "cli/trace_input.h"
 #include "cli/target_arg.h"
 
 #define LINES_AFTER 3  /* heading; omitted rows */

@@ -8,7 +8,6 @@
 #include "base/timefmt.h"
 #include "cli/cli.h"
 #include "cli/query_context.h"
-#include "cli/trace_input.h"
 #include "compare/compare.h"
 #include "report/report.h"
 

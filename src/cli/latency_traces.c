@@ -7,7 +7,6 @@
 #include "base/text.h"
 #include "cli/latency_cmd.h"
 #include "cli/query_context.h"
-#include "cli/trace_input.h"
 
 static const struct column columns[] = {
 	/* not in the text by machine */

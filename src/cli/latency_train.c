@@ -6,7 +6,6 @@
 #include "base/mem.h"
 #include "base/atomic_file.h"
 #include "base/text.h"
-#include "base/timefmt.h"
 #include "cli/latency_cmd.h"
 
 /* The text report shows numbers of runs; print_names() prints their names, which may be long, and request counts before. */

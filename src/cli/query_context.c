@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
-#include "base/timefmt.h"
 #include "cli/progress_bar.h"
 #include "cli/trace_input.h"
 #include "index/index.h"

@@ -6,7 +6,6 @@
 
 #include "base/mem.h"
 #include "base/number.h"
-#include "base/text.h"
 #include "cli/ticket_script.h"
 
 #define LANES_MAX 16

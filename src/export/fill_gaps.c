@@ -5,7 +5,6 @@
 #include "base/hash.h"
 #include "base/map.h"
 #include "base/mem.h"
-#include "base/number.h"
 #include "export/fill.h"
 
 #define LINEAR_MAX 16     /* actors up to which a linear search is used */

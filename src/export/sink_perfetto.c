@@ -7,7 +7,6 @@
 
 #include "base/mem.h"
 #include "base/atomic_file.h"
-#include "base/number.h"
 #include "base/strtab.h"
 #include "export/perfetto_packets.h"
 

@@ -9,7 +9,6 @@
 
 #include "base/mem.h"
 #include "history/builder.h"
-#include "history/chunk.h"
 #include "history/file.h"
 
 #define READ_BUFFER ((size_t)256 << 10)

@@ -17,7 +17,6 @@
 #include "base/atomic_file.h"
 #include "base/text.h"
 #include "base/timefmt.h"
-#include "index/input.h"
 #include "index/provenance.h"
 #include "index/session.h"
 

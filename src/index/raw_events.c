@@ -15,7 +15,6 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "index/fingerprint.h"
-#include "index/input.h"
 #include "index/provenance.h"
 #include "model/model.h"
 

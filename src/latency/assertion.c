@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "base/timefmt.h"
 
 #define REMEDY "write it like p99.provider<2ms or p50.share<=10%"

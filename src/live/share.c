@@ -17,7 +17,6 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "live/live.h"
-#include "live/source.h"
 #include "live/victims.h"
 
 #define SOURCE_SHARED 3       /* SRBN_SOURCE_SHARED of beacon/stealscope-mark.h */

@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
 #include "base/mem.h"

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/control_groups.h"
-#include "base/map.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "record/control_group.h"

@@ -2,8 +2,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
 #include "base/int128.h"
 #include "base/clock.h"

@@ -1,6 +1,5 @@
 #include "record/disk_space.h"
 
-#include "base/clock.h"
 #include "base/number.h"
 
 /* Returns the bytes that a guest may record in `duration` ns, from the rate that it measured; at most 10^15. */

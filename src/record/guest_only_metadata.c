@@ -4,7 +4,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/mem.h"
 #include "record/guest_only.h"
 #include "record/kernel_facts.h"
 #include "record/metadata.h"

@@ -1,6 +1,5 @@
 #include "record/host.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +11,6 @@
 #include "base/clock.h"
 #include "record/control_group.h"
 #include "record/recording_dir.h"
-#include "record/guest.h"
 #include "record/guest_only.h"
 #include "record/probe_definitions.h"
 #include "record/proc.h"

@@ -2,15 +2,12 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>
 #endif
-#include <json-c/json.h>
 
 #include "base/json_field.h"
-#include "base/mem.h"
 #include "record/proc.h"
 
 #define KVM_FEATURE_STEAL_TIME (1u << 5)  /* CPUID leaf 0x40000001 of KVM, EAX */

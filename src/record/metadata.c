@@ -12,7 +12,6 @@
 #include "record/guest_only.h"
 #include "record/recording_dir.h"
 #include "record/topology_facts.h"
-#include "record/proc.h"
 
 void metadata_put_sample(struct yaml_out *o, int parent, const char *key, const struct clock_sample *m)
 {

@@ -1,6 +1,5 @@
 #include "record/participants.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>

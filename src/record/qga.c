@@ -5,7 +5,6 @@
  * the guest writes the block to the first FIFO; one program after another reads a block from the second FIFO. Runs in a
  * child process. */
 #include <errno.h>
-#include <json-c/json.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>

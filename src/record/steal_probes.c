@@ -1,12 +1,9 @@
 #include "record/steal_probes.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
-#include <unistd.h>
 
 #include "base/mem.h"
 #include "record/kernel_facts.h"

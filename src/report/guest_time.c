@@ -1,6 +1,5 @@
 #include "report/guest_time.h"
 
-#include <json.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -10,7 +10,6 @@
 
 #include "base/mem.h"
 #include "base/parallel.h"
-#include "base/text.h"
 #include "sync/assign/sync_context.h"
 #include "sync/evidence/duplicate_traces.h"
 

@@ -11,7 +11,6 @@
 #include "base/mem.h"
 #include "base/clock.h"
 #include "ui/panes/pane.h"
-#include "ui/widgets/widgets.h"
 #include "ui/core/session_state.h"
 #include "ui/core/longest_gap.h"
 #include "ui/input/script.h"

@@ -2,7 +2,6 @@
  * and overlapping windows. */
 #include <string.h>
 
-#include "base/text.h"
 #include "base/timefmt.h"
 #include "compare/diff/ledger.h"
 

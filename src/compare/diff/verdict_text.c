@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/suggest.h"
 #include "base/timefmt.h"
 #include "compare/compare.h"
 

@@ -2,7 +2,6 @@
  * all times. */
 #include <string.h>
 
-#include "base/mem.h"
 #include "base/text.h"
 #include "compare/whatif/whatif_report.h"
 

@@ -1,12 +1,10 @@
 /* What-if: calibrates the model on the recording, then replays the recording with the changes. */
 #include "compare/whatif/whatif.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/text.h"
 #include "compare/whatif/apply_changes.h"
 #include "compare/whatif/whatif_report.h"
 

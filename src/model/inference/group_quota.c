@@ -5,7 +5,6 @@
 
 #include "base/mem.h"
 #include "base/timefmt.h"
-#include "model/model.h"
 #include "model/state/state.h"
 
 #define MISSED_MIN 20000000  /* ns by cpu.stat that the events may miss without a warning ... */

@@ -6,7 +6,6 @@
  *
  * Totals are read shortly before the sched_switch that follows (the same ns in traces of LTTng); the time of that switch is
  * the read's time, so that each interval belongs to one thread. */
-#include <stdlib.h>
 
 #include "base/mem.h"
 #include "base/timefmt.h"

@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "base/mem.h"
 #include "model/loss/initial_state.h"
 #include "model/state/state.h"
 

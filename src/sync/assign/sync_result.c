@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/text.h"
 #include "base/timefmt.h"
 #include "sync/assign/pair_delays.h"
 #include "sync/assign/sync_context.h"

@@ -3,7 +3,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
 #include "base/int128.h"
 #include "base/mem.h"
 #include "base/number.h"

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "sync/fit/piecewise_fit.h"
 #include "sync/search/offset_bins.h"
 
 #define REACH_NS 100000000LL    /* tested part of the interval on one side of its middle, ns; more if it has too few

@@ -2,7 +2,6 @@
  * a sweep over the ends of all these intervals finds the offset with most events in guest mode. */
 #include "sync/search/cross_correlation.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 #include "base/mem.h"

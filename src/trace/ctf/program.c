@@ -1,11 +1,9 @@
 #include "trace/ctf/program.h"
 
-#include <byteswap.h>
 #include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "trace/ctf/program_ops.h"
 #include "trace/trace.h"
 

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "base/mem.h"
 
 static const struct role roles[EVENT_KIND_COUNT][EVENT_ARGS] = {
 	[EV_SWITCH] = { { "prev_tid", false, true }, { "next_tid", false, true }, { "prev_state", false, false },

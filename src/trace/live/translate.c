@@ -1,8 +1,5 @@
 #include "trace/live/translate.h"
 
-#include "base/mem.h"
-#include "trace/live/library.h"
-
 void translator_init(struct translator *t, struct event_mapping *mapping)
 {
 	*t = (struct translator){ .mapping = mapping };

@@ -15,7 +15,6 @@
 #include "trace/pages/namespaces.h"
 #include "trace/pages/page_decoder.h"
 #include "trace/pages/ring_records.h"
-#include "trace/isolation/decoder_process.h"
 
 #define HEADER_PAGE_MAGIC "\tfield: u64 tim"
 /* Maximum time from the recorder's reading of the clock to the last event, ns. */

@@ -3,13 +3,11 @@
  * so that their order across CPUs is kept. Lines without an event are skipped. */
 #include "trace/text/text_reader.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/file_open.h"
 #include "base/mem.h"

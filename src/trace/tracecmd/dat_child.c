@@ -6,7 +6,6 @@
 
 #include "base/int128.h"
 #include "base/mem.h"
-#include "trace/isolation/decoder_process.h"
 #include "trace/pages/page_decoder.h"
 #include "trace/pages/ring_records.h"
 #include "trace/tracecmd/dat_contents.h"

@@ -2,7 +2,6 @@
  * paravirtualized vCPUs into the hypervisor become events; all other records are skipped by their length, so unknown ones
  * do no harm. */
 #include <endian.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

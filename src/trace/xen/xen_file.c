@@ -2,7 +2,6 @@
 #include "trace/xen/xen.h"
 
 #include <endian.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "ui/core/bookmarks.h"
 #include "ui/input/command.h"
 #include "ui/core/row_search.h"

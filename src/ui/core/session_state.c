@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "base/file_open.h"
-#include "base/mem.h"
 #include "base/atomic_file.h"
 #include "ui/core/bookmarks.h"
 #include "ui/panes/pane.h"

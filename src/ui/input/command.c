@@ -1,6 +1,5 @@
 #include "ui/input/command.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +7,6 @@
 #include "base/suggest.h"
 #include "base/text.h"
 #include "base/timefmt.h"
-#include "report/report.h"
 #include "ui/core/bookmarks.h"
 #include "ui/core/row_search.h"
 #include "ui/core/gap_search.h"

@@ -1,6 +1,5 @@
 #include "ui/input/script.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

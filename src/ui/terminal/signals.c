@@ -1,6 +1,5 @@
 #include "ui/terminal/signals.h"
 
-#include <errno.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>

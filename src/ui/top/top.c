@@ -11,7 +11,6 @@
 #include "base/clock.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "ui/input/keys.h"
 #include "ui/terminal/screen_file.h"
 #include "ui/terminal/screen_loop.h"
 #include "ui/terminal/signals.h"

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/number.h"
-#include "base/timefmt.h"
 #include "ui/input/keys.h"
 #include "ui/top/top.h"
 

@@ -2,8 +2,6 @@
  * the highest bar. */
 #include "ui/widgets/widgets.h"
 
-#include <stdio.h>
-
 #include "base/timefmt.h"
 
 int histogram_draw(const struct app *app, struct screen *s, int x, int y, int width, const uint64_t bin[LENGTH_BINS])
