@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "base/timefmt.h"
 #include "cli/advice.h"
 #include "cli/cli.h"
@@ -11,7 +10,6 @@
 #include "cli/query_context.h"
 #include "cli/target_arg.h"
 
-#define TOP 20  /* default of --top, threads */
 #define PROSE_TEXT 76  /* text in a line of prose_print() */
 
 #define LINES_AFTER 3  /* threads: heading; omitted threads */
@@ -52,65 +50,17 @@ static int query_summary(struct query_context *ctx, const char *machine, const s
 }
 
 /* Computes the shared cores of all rows. *known: points to out; NULL if the topology is unknown, or for groups. */
-static int query_cores(struct query_context *ctx, const struct summary_how *as, const struct summary *s,
-                       struct core_share *out, const struct core_share **known, struct error *err)
+static int query_cores(const struct query_context *ctx, const struct summary *s, struct core_share *out,
+                       const struct core_share **known, struct error *err)
 {
-	*known = NULL;
+	struct query *q = core_share_open_summary(&ctx->catalog, s);
+	*known = q ? out : NULL;
 	*out = (struct core_share){ 0 };
-	if ((!ctx->catalog.has_cores && !ctx->catalog.has_counters) || as->grouping != GROUP_NONE)
-		return 0;
-	struct target *target = mem_new(s->rows, sizeof *target);
-	for (size_t i = 0; i < s->rows; i++)
-		target[i] = s->row[i].target;
-	struct query *q = core_share_open(&ctx->catalog, target, s->rows, s->start, s->end);
-	const int rc = query_context_run(q, err);
-	free(target);
-	if (rc == 0) {
+	const int rc = q ? query_context_run(q, err) : 0;
+	if (q && rc == 0)
 		core_share_take(q, out);
-		*known = out;
-	}
 	query_close(q);
 	return rc;
-}
-
-static size_t count_delayed_threads(const struct summary *s)
-{
-	size_t n = 0;
-	for (size_t i = s->machines; i < s->rows; i++)
-		n += s->row[i].demand.lost > 0;
-	return n;
-}
-
-/* Prints how many threads the table omits, and why. */
-static void print_omitted_threads(const struct summary *s, size_t top)
-{
-	const size_t threads = s->rows - s->machines, delayed = count_delayed_threads(s);
-	if (top && delayed > top)
-		printf("\nshown: %zu of %zu threads that lost time (--top)\n", top, delayed);
-	if (threads > delayed)
-		printf("%s%zu thread%s never delayed\n", top && delayed > top ? "" : "\n", threads - delayed,
-		       threads - delayed == 1 ? "" : "s");
-}
-
-/* Prints the time that the host spent with halt polling for each VM. */
-static int print_halt_polling(struct query_context *ctx, const struct summary *s, struct error *err)
-{
-	char name[ACTOR_TEXT], won[TIME_TEXT], lost[TIME_TEXT];
-	int64_t ns[POLL_OUTCOME_COUNT];
-	bool known, any = false;
-	for (size_t i = 0; i < s->machines; i++) {
-		const struct target *target = &s->row[i].target;
-		if (ctx->catalog.machine[target->index].kind != MACHINE_VM)
-			continue;
-		if (polled_time(&ctx->catalog, target, s->start, s->end, ns, &known, err) < 0)
-			return -1;
-		if (known)
-			printf("%s%s: halt polling of the host: %s in vain, %s successful\n", any ? "" : "\n",
-			       catalog_target_text(&ctx->catalog, target, name, sizeof name), time_duration(lost, ns[POLL_FAILED]),
-			       time_duration(won, ns[POLL_SUCCEEDED]));
-		any |= known;
-	}
-	return 0;
 }
 
 /* Counts the lines around the thread table: verdict, heading, machines, and what follows. */
@@ -119,6 +69,7 @@ static size_t other_lines(const struct query_context *ctx, const struct summary 
 	size_t lines = 1 + s->machines + 2 + 3, polled = 0;  /* heading; the lane's legend; omitted threads */
 	int64_t ns[POLL_OUTCOME_COUNT];
 	bool known = false;
+	lines += summary_is_doubtful(s);
 	if (verdict)
 		lines += 2 + (strlen("verdict: ") + strlen(verdict->text) + strlen(verdict->command) + 2 * TIME_TEXT) / PROSE_TEXT;
 	for (size_t i = 0; i < s->machines; i++) {
@@ -138,24 +89,14 @@ static int print_summary(struct query_context *ctx, const char *machine, const s
 		return -1;
 	query_context_about(ctx, machine ? &target : NULL, how);
 	struct core_share share;
-	const struct core_share *cores;
-	int rc = query_cores(ctx, as, &s, &share, &cores, err);
 	struct findings findings = { 0 };
+	struct summary_parts parts = { .s = &s, .findings = machine ? NULL : &findings, .file = ctx->named };
+	int rc = query_cores(ctx, &s, &share, &parts.cores, err);
 	if (!machine && rc == 0)
 		rc = findings_query(ctx, NULL, &findings, err);
-	if (how.format == FORMAT_TEXT)
-		findings_print(ctx, &findings, 1);
-	const size_t lines = rc ? 0 : other_lines(ctx, &s, findings.item);
-	const size_t top = query_context_fit_rows(ctx, as->top, TOP, lines, how);
-	query_context_note_omitted(ctx, top ? top : SIZE_MAX, count_delayed_threads(&s), "threads that lost time", how);
-	if (!machine && how.format == FORMAT_TEXT)
-		putchar('\n');
+	parts.top = rc ? 0 : query_context_fit_rows(ctx, as->top, REPORT_SUMMARY_TOP, other_lines(ctx, &s, findings.item), how);
 	if (rc == 0)
-		rc = report_summary(stdout, how, &ctx->catalog, &s, cores, top, findings.item, &ctx->origin, err);
-	if (rc == 0 && how.format == FORMAT_TEXT)
-		print_omitted_threads(&s, top);
-	if (rc == 0 && how.format == FORMAT_TEXT)
-		rc = print_halt_polling(ctx, &s, err);
+		rc = report_summary(stdout, how, &ctx->catalog, &parts, &ctx->origin, err);
 	if (rc == 0 && with_advice)
 		rc = advice_print(ctx, machine ? &target : NULL, err);
 	core_share_release(&share);
@@ -202,7 +143,7 @@ static int print_threads(struct query_context *ctx, const char *machine, const s
 	query_context_about(ctx, machine ? &target : NULL, how);
 	struct core_share share;
 	const struct core_share *cores;
-	int rc = query_cores(ctx, as, &s, &share, &cores, err);
+	int rc = query_cores(ctx, &s, &share, &cores, err);
 	const size_t threads = s.rows - s.machines, top = query_context_fit_rows(ctx, as->top, 0, LINES_AFTER, how);
 	const size_t shown = top && top < threads ? top : threads;
 	const char *what = as->grouping == GROUP_NONE ? "threads" : "groups of threads";

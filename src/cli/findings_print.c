@@ -24,18 +24,7 @@ int findings_query(struct query_context *s, const struct target *target, struct 
 
 void findings_print(const struct query_context *s, const struct findings *l, size_t most)
 {
-	char d[TIME_TEXT], number[24] = "verdict";
-	for (size_t i = 0; i < l->len && i < most; i++) {
-		const struct finding *f = &l->item[i];
-		if (i)
-			snprintf(number, sizeof number, "%zu", i + 1);
-		char *line = *f->command
-			? mem_printf("%s: %s. Longest: %s (stealscope %s).\n", number, f->text,
-			             time_duration(d, f->moment.end - f->moment.start + 1), f->command)
-			: mem_printf("%s: %s.\n", number, f->text);
-		prose_print(line, s->named);
-		free(line);
-	}
+	report_findings_text(stdout, l, most, s->named);
 }
 
 /* Prints a command on the recording: "look:    stealscope DIR". */

@@ -285,6 +285,18 @@ struct query *core_share_open(const struct catalog *catalog, const struct target
 	return &c->q;
 }
 
+struct query *core_share_open_summary(const struct catalog *catalog, const struct summary *s)
+{
+	if ((!catalog->has_cores && !catalog->has_counters) || s->groups)
+		return NULL;
+	struct target *target = mem_new(s->rows, sizeof *target);
+	for (size_t i = 0; i < s->rows; i++)
+		target[i] = s->row[i].target;
+	struct query *q = core_share_open(catalog, target, s->rows, s->start, s->end);
+	free(target);
+	return q;
+}
+
 void core_share_take(struct query *q, struct core_share *out)
 {
 	struct core_query *c = (struct core_query *)q;

@@ -348,6 +348,11 @@ struct demand {
 };
 int demand_of(const struct catalog *catalog, const struct target *s, int64_t t0, int64_t t1, struct demand *out,
               struct error *err);
+/* Returns "%", or "?" if the state is unknown for longer than it is known: the unit of the lost share. */
+static inline const char *demand_share_unit(const struct demand *d)
+{
+	return d->alive - d->ran - d->lost - d->slept > d->ran + d->lost ? "?" : "%";
+}
 
 /* ---- Gaps, one after the other --------------------------------------------------------------------------------- */
 
@@ -748,6 +753,8 @@ void core_share_sort(struct core_share *s);  /* sorts the rows by shared time, l
  * sum of their threads, as in steal_time(). The targets are copied. */
 struct query *core_share_open(const struct catalog *catalog, const struct target *target, size_t n, int64_t from,
                               int64_t to);
+/* The same for the rows of a summary. Returns NULL if the topology is unknown, and for groups of threads. */
+struct query *core_share_open_summary(const struct catalog *catalog, const struct summary *s);
 void core_share_take(struct query *q, struct core_share *out);
 /* Runs the query until the answer is ready. */
 int core_share_of(const struct catalog *catalog, const struct target *target, size_t n, int64_t from, int64_t to,

@@ -1,4 +1,9 @@
-/* Findings in csv and json. */
+/* Findings in text, csv and json. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/timefmt.h"
 #include "report/report.h"
 
 static const struct column columns[] = {
@@ -96,4 +101,20 @@ int report_findings(FILE *out, struct report_how how, const struct catalog *cata
 	}
 	report_member(r, "findings", all);
 	return report_end(r, err);
+}
+
+void report_findings_text(FILE *out, const struct findings *l, size_t most, const char *file)
+{
+	char d[TIME_TEXT], number[24] = "verdict";
+	for (size_t i = 0; i < l->len && i < most; i++) {
+		const struct finding *f = &l->item[i];
+		if (i)
+			snprintf(number, sizeof number, "%zu", i + 1);
+		char *line = *f->command
+			? mem_printf("%s: %s. Longest: %s (stealscope %s).\n", number, f->text,
+			             time_duration(d, f->moment.end - f->moment.start + 1), f->command)
+			: mem_printf("%s: %s.\n", number, f->text);
+		prose_write(out, line, file);
+		free(line);
+	}
 }

@@ -63,9 +63,10 @@ const char *field_format(const struct column *c, const struct value *v, bool peo
 	case COL_LANE:
 		break;
 	case COL_SHARE:
-		if (people)
-			return text_share(buf, v->real);
-		snprintf(buf, sizeof f->fixed, "%.9f", v->real);
+		if (!people)
+			snprintf(buf, sizeof f->fixed, "%.9f", v->real);
+		else if (text_share(buf, v->real) && v->text)
+			buf[strlen(buf) - 1] = v->text[0];
 		return buf;
 	case COL_REAL:
 		snprintf(buf, sizeof f->fixed, people ? "%.3f" : "%.9f", v->real);

@@ -107,7 +107,8 @@ struct report_shape {
 	const char *name;            /* json: "answer" */
 	const struct column *column;
 	size_t columns;
-	const char *droppable;       /* columns (names or headings) that text omits on narrow terminals, in this order */
+	const char *droppable;       /* columns (names or headings) that text omits on narrow terminals, in this order; after
+	                              * '|': only if otherwise names would become unreadable */
 	const char *sort_column;     /* name of the column by which the rows are sorted: it is never dropped; NULL: none */
 };
 #define REPORT_SHAPE_DROPPING(name, column, droppable) \
@@ -119,7 +120,7 @@ struct value {
 	enum { VALUE_RAW, VALUE_SHOWN, VALUE_NUMBER, VALUE_ABSENT } form;
 	const char *text;  /* SHOWN: escaped already */
 	int64_t integer;
-	double real;
+	double real;       /* of a share with `text`: that is its unit */
 	const char *link;  /* text: where it leads (place_link.h); NULL: nowhere */
 };
 #define VAL_TEXT(s) ((struct value){ .text = (s) })                                  /* raw, from traces */
@@ -127,6 +128,7 @@ struct value {
 #define VAL_NUMBER(i) ((struct value){ .form = VALUE_NUMBER, .integer = (i) })       /* a number in a text column */
 #define VAL_INT(i) ((struct value){ .integer = (i) })
 #define VAL_REAL(r) ((struct value){ .real = (r) })
+#define VAL_SHARE_IN(r, unit) ((struct value){ .real = (r), .text = (unit) })       /* people read "50.0?", for example */
 #define VAL_NONE ((struct value){ .form = VALUE_ABSENT })  /* no value: an empty field, null in json */
 
 struct report;
@@ -183,17 +185,34 @@ const struct diff_row *diff_shown_row(const struct diff *d, size_t i);  /* retur
 /* Writes VM exits. histogram: one row per length that occurs. */
 int report_exits(FILE *out, struct report_how how, const struct catalog *catalog, const struct exit_list *l,
                  bool by_thread, bool histogram, struct origin *o, struct error *err);
-/* Write the machines, then the first `top` threads that lost time (0: all), in text with lanes; and the first `top`
- * threads alone. cores: rows of the summary's targets, in the order of its rows; NULL: the topology is unknown. verdict:
- * a member of json; NULL: none. */
-int report_summary(FILE *out, struct report_how how, const struct catalog *catalog, const struct summary *s,
-                   const struct core_share *cores, size_t top, const struct finding *verdict, const struct origin *o,
-                   struct error *err);
+/* Parts of the report of a summary. cores: by row of the summary. */
+struct summary_parts {
+	const struct summary *s;
+	const struct core_share *cores;     /* NULL: the topology is unknown */
+	const struct findings *findings;    /* the first one is the verdict; NULL: none is written */
+	const char *file;                   /* the recording, as commands name it */
+	size_t top;                         /* number of threads; 0: all */
+};
+size_t summary_delayed_threads(const struct summary *s);  /* returns the number of threads that lost time */
+bool summary_is_doubtful(const struct summary *s);  /* returns true if a target's lost share has the unit '?' */
+/* Write a row's top culprit ("host/306 burnP6", "other threads of Debian"), and who took its longest wait, if that is
+ * another one. Return buf, or a constant. */
+const char *report_culprit_text(const struct catalog *catalog, const struct summary *s, const struct summary_row *row,
+                                int format, char buf[ACTOR_TEXT]);
+const char *report_longest_by(const struct catalog *catalog, const struct summary_row *row,
+                              const struct culprit_waits *w, char buf[ACTOR_TEXT]);
+#define REPORT_SUMMARY_TOP 20  /* threads in a file */
+/* Writes the verdict, the machines and the threads that lost time; in text with lanes, and the time of halt polling. */
+int report_summary(FILE *out, struct report_how how, const struct catalog *catalog, const struct summary_parts *parts,
+                   struct origin *o, struct error *err);
+/* Writes the first `top` threads. cores: as above. */
 int report_threads(FILE *out, struct report_how how, const struct catalog *catalog, const struct summary *s,
                    const struct core_share *cores, size_t top, const struct origin *o, struct error *err);
 /* Writes the time that each target shared its core, by sharer: the `top` longest of each target (0: all). */
 int report_cores(FILE *out, struct report_how how, const struct catalog *catalog, const struct core_share *s, size_t top,
                  const struct origin *o, struct error *err);
+/* Writes the first `most` findings as text, each with its longest interval and the command that shows it. */
+void report_findings_text(FILE *out, const struct findings *l, size_t most, const char *file);
 /* Returns a finding on the window [from, to] as json. */
 struct json_object *finding_json(const struct catalog *catalog, const struct finding *f, int64_t from, int64_t to);
 /* Writes findings as csv or json; json has them also as the member `findings`, with moments. */

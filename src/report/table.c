@@ -1,5 +1,6 @@
 #include "report/table.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -125,23 +126,32 @@ static bool is_name(const struct column *c)
 	return c->type == COL_TEXT || c->type == COL_ACTOR;
 }
 
-/* Returns the table's width. A COL_FIELDS column needs only FIELDS_MIN cells. */
-static int width_needed(const struct report_table *t)
+/* Returns the table's width with names of at most `most` cells. A COL_FIELDS column needs only FIELDS_MIN cells. */
+static int width_with_names(const struct report_table *t, int most)
 {
 	int total = -t->gap;
-	for (size_t c = 0; c < t->shape.columns; c++)
+	for (size_t c = 0; c < t->shape.columns; c++) {
+		const struct column *column = &t->shape.column[c];
 		if (report_table_shows(t, c))
-			total += t->gap + (t->shape.column[c].type == COL_FIELDS ? min_int(t->width[c], FIELDS_MIN) : t->width[c]);
+			total += t->gap + (column->type == COL_FIELDS ? min_int(t->width[c], FIELDS_MIN)
+			                   : is_name(column) ? min_int(t->width[c], most) : t->width[c]);
+	}
 	return total;
 }
 
-/* Drops columns until the table fits. Returns false if it does not fit without all of them. */
-static bool drop_columns(struct report_table *t, int screen)
+static int width_needed(const struct report_table *t)
+{
+	return width_with_names(t, INT_MAX);
+}
+
+/* Drops columns until the table fits with names of at most `most` cells: first those before the '|' of shape.droppable,
+ * with cut names also the others. Returns false if it does not fit without all of them. */
+static bool drop_columns(struct report_table *t, int screen, int most)
 {
 	char name[64];
-	for (const char *at = t->shape.droppable; width_needed(t) > screen; at += strcspn(at, " ")) {
+	for (const char *at = t->shape.droppable; width_with_names(t, most) > screen; at += strcspn(at, " ")) {
 		at += strspn(at, " ");
-		if (!*at)
+		if (!*at || (*at == '|' && most == INT_MAX))
 			return false;
 		snprintf(name, sizeof name, "%.*s", (int)strcspn(at, " "), at);
 		const size_t c = report_table_column(t, name);
@@ -154,9 +164,9 @@ static bool drop_columns(struct report_table *t, int screen)
 /* Sets the widths of names to those with short names of machines. */
 static void shorten_machines(struct report_table *t)
 {
+	memcpy(t->width, t->widest, t->shape.columns * sizeof *t->width);
 	for (size_t c = 0; c < t->shape.columns; c++) {
-		t->width[c] = t->widest[c];
-		if (!is_name(&t->shape.column[c]) || t->widest[c] <= MACHINE_CELLS)
+		if (!is_name(&t->shape.column[c]) || t->width[c] <= MACHINE_CELLS)
 			continue;
 		t->width[c] = text_width(t->shape.column[c].heading);
 		for (size_t row = 0; row < t->rows; row++) {
@@ -204,11 +214,13 @@ void report_table_fit(struct report_table *t, int w)
 	t->gap = GAP;
 	if (w > 0 && width_needed(t) > w) {
 		t->gap = 1;
-		bool fits = drop_columns(t, w);
+		bool fits = drop_columns(t, w, INT_MAX);
 		if (!fits) {
 			shorten_machines(t);
-			fits = drop_columns(t, w);
+			fits = drop_columns(t, w, INT_MAX);
 		}
+		if (!fits)
+			drop_columns(t, w, name_cells[0]);
 		for (size_t i = 0; i < sizeof name_cells / sizeof *name_cells && !fits; i++)
 			cut_names(t, w, name_cells[i]);
 		t->gap = GAP;

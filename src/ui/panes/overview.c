@@ -462,7 +462,8 @@ static int overview_export(struct app *app, struct pane *pane, FILE *f, enum rep
 	if (!overview_state(pane)->has_gaps)
 		return error_set(err, STATUS_USAGE, "wait until they are complete", "the gaps are still being computed");
 	export_origin(app, pane, NULL, &o);
-	int rc = report_summary(f, REPORT_WHOLE(format), &app->catalog, &overview_state(pane)->s, NULL, 0, NULL, &o, err);
+	const struct summary_parts parts = { .s = &overview_state(pane)->s };
+	int rc = report_summary(f, REPORT_WHOLE(format), &app->catalog, &parts, &o, err);
 	origin_release(&o);
 	return rc;
 }
