@@ -82,7 +82,7 @@ def check_names(folder, history):
     rows = {r["target"]: r["culprit"] for r in table("summary", history, "--top", "0")}
     for width in (60, 80, 90, 100, 120, 150, 200):
         overview = screens(history, ["O", ":SCREEN"], folder, f"{width}x30")[0]
-        heading = next(i for i, line in enumerate(overview) if line.startswith(" name "))
+        heading = next(i for i, line in enumerate(overview) if line.startswith(" target "))
         columns = overview[heading]
         lines = [line[1:] for line in overview[heading + 1:-2] if "|" in line or "*" in line]
         if "share" not in columns:
@@ -91,7 +91,7 @@ def check_names(folder, history):
         check(len(lines) > 10 and cut == [], f"{width} columns: names are whole beside 'share' {cut[:2]}")
         if "max wait" in columns:
             begin = columns.index("top culprit") - 1
-            end = columns.index("share") - 1
+            end = columns.index("share") - 2  # the widest share, 100.0%, is wider than its heading
             cut = [line for line in lines if (line[begin:end].strip() or "hypervisor") not in " ".join(rows.values()) and
                    not re.match(r"other threads|threads of|hypervisor|\(", line[begin:end])]
             check(cut == [], f"{width} columns: culprits are whole beside 'max wait' {cut[:2]}")

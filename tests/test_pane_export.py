@@ -51,7 +51,8 @@ def compare(folder, history, name):
     same = 0
     for target in targets:
         panes = {"P": ("gaps", history, target, "--top", "5000"), "b": ("gaps", history, target, "--locks", "--top", "0"),
-                 "E": ("exits", history, target), "B": ("steal", history, "--by", "thread")}
+                 "E": ("exits", history, target), "B": ("steal", history, "--by", "thread"),
+                 "O": ("summary", history), "OoT": ("summary", history, "--sort", "share", "--group", "name")}
         if "/" in target:
             panes |= {"C": ("path", history, target), "Co": ("path", history, target, "--intervals"), "F": ("flow", history, target)}
         for keys, command in panes.items():

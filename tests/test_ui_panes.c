@@ -229,7 +229,7 @@ static void test_overview_order(void **state)
 	free(press("Oo"));
 	assert_shows("", ", by share");
 	assert_shows("oO", ", by share");
-	assert_shows("\\debian<Enter>", "/debian");
+	assert_shows("\\web<Enter>", "/web");
 	assert_true(app.pane_below->lines > 1 && app.pane_below->lines < 5);
 	assert_shows("<Esc>", "Ubuntu");
 	assert_shows(":zoom 20ms<Enter>", "- most delayed in 20.0 ms");

@@ -59,8 +59,8 @@ static void test_finding(void **state)
 	check_shows("key O o o", " max wait", NULL);
 	check_shows("key O o o o", " p99", NULL);
 	check_shows("key O o o o o", " gaps", NULL);
-	check_shows("key O o o o o o", "ran     lost lost% top culprit", NULL);
-	check_shows("key O O O", "life     lost lost% top culprit", NULL);
+	check_shows("key O o o o o o", "ran    lost lost% top culprit", NULL);
+	check_shows("key O O O", "life    lost lost% top culprit", NULL);
 	check_shows("key O O", "lost lost% top culprit", NULL);
 	/* A word that is not a command is looked up as a name, even if several objects have this name. */
 	check_shows(":burnP6", "2101 burnP6      29%*", NULL);

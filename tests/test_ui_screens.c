@@ -316,7 +316,7 @@ static void test_uncertain_figures(void **state)
 	unlink(path);
 	assert_non_null(strstr(all, " 50?"));
 	assert_non_null(strstr(known, " 0%"));
-	assert_non_null(strstr(list, " 50?"));
+	assert_non_null(strstr(list, " 50.0?"));
 	free(all);
 	free(known);
 	free(list);

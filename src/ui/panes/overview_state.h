@@ -3,17 +3,13 @@
 
 #include "ui/panes/pane.h"
 
-#define WAITS_MAX 64  /* rows whose waits are searched at a time */
-
 struct overview {
-	struct pane pane;
+	struct table_pane table;
 	struct summary s;
-	size_t *line;               /* rows that pass the filter, indices into s.row */
-	struct culprit_waits *waits;  /* by row of s; valid if has_waits */
-	bool *has_waits;
-	struct question waits_question;
-	size_t asked[WAITS_MAX], asked_len;  /* the pending question's rows */
+	struct culprit_waits waits; /* of the row waits_of of s; SIZE_MAX: of none */
+	size_t waits_of, asked;     /* asked: row of the pending question; SIZE_MAX: there is none */
 	bool asked_all;             /* ... of which all waits are read: to find the one in which the culprit took most */
+	struct question waits_question;
 	size_t follow;              /* row whose wait by its culprit is opened when it is known; SIZE_MAX: none */
 	size_t machines;            /* number of lines that show machines */
 	enum summary_order by;
@@ -32,21 +28,23 @@ static inline struct overview *overview_state(struct pane *pane)
 	return (struct overview *)pane;
 }
 
+size_t overview_row_number(const struct pane *pane, size_t i);  /* returns the row of the summary that line i shows */
 static inline const struct summary_row *overview_line(const struct pane *pane, size_t i)
 {
-	const struct overview *p = (const struct overview *)pane;
-	return &p->s.row[p->line[i]];
+	return &((const struct overview *)pane)->s.row[overview_row_number(pane, i)];
 }
 
+static inline bool target_same(const struct target *a, const struct target *b)
+{
+	return a->kind == b->kind && a->index == b->index;
+}
+
+void overview_arrange(struct app *app, struct pane *pane);
+void overview_remake(struct app *app, struct pane *pane);  /* makes the lines again, of other rows or from more values */
 /* Leaves the line that the overview chose: keys of the timeline apply to a thread of its machine. */
 void overview_closed(struct app *app, struct pane *pane);
-/* Writes the name of a line's machine, thread or group. */
-void overview_row_text(const struct app *app, const struct summary_row *r, char *buf, size_t size);
-/* Writes the top culprit of a row: "host/306 burnP6", "other threads of Debian". Returns buf. */
-const char *overview_culprit_text(const struct app *app, const struct overview *p, const struct summary_row *r, char *buf,
-                                  size_t size);
 void overview_forget_waits(struct overview *p);
-/* Asks for the visible lines' waits, and takes the answer. */
+/* Asks for the waits of the selected row, and takes the answer. */
 void overview_refresh(struct app *app, struct pane *pane);
 /* Moves to the wait in which the culprit of line i took most. */
 void overview_follow_line(struct app *app, struct pane *pane, size_t i);

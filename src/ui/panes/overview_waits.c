@@ -1,9 +1,8 @@
-/* The overview's waits: who took the longest wait of each visible row, and, for the row that is followed, the wait in
- * which its top culprit took most. The first reads one wait of a row, the second all of them. */
+/* The overview's waits: who took the longest wait of the selected row, and, for the row that is followed, the wait in which
+ * its top culprit took most. The first reads one wait, the second all of the row. */
 #include "ui/panes/overview.h"
 #include "ui/panes/overview_state.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,102 +11,70 @@
 
 void overview_forget_waits(struct overview *p)
 {
-	free(p->waits);
-	free(p->has_waits);
-	p->waits = NULL;
-	p->has_waits = NULL;
-	p->asked_len = 0;
-	p->follow = SIZE_MAX;
+	p->waits_of = p->asked = p->follow = SIZE_MAX;
 }
 
 struct waits_query {
 	const struct catalog *catalog;
 	struct async_queries *queries;
-	struct {
-		struct target victim, read;
-		int64_t from, to;
-		struct actor culprit;
-		char *name;
-	} row[WAITS_MAX];
-	struct culprit_waits waits[WAITS_MAX];
-	size_t len, done;
+	struct target victim, read;
+	int64_t from, to;
+	struct actor culprit;
+	char *name;
+	struct culprit_waits waits;
 };
 
 static bool waits_are_dropped(void *arg)
 {
 	const struct waits_query *q = arg;
-	return async_report(q->queries, (unsigned)(100 * q->done / q->len));
+	return async_report(q->queries, 0);
 }
 
-/* Finds the waits of one row. */
 static int waits_step(void *state, int64_t until, struct error *err)
 {
 	struct waits_query *q = state;
-	const size_t i = q->done;
 	(void)until;
-	if (culprit_waits_of(q->catalog, &q->row[i].victim, &q->row[i].read, q->row[i].from, q->row[i].to, &q->row[i].culprit,
-	                     q->row[i].name, waits_are_dropped, q, &q->waits[i], err) < 0)
-		return -1;
-	return ++q->done == q->len;
+	return culprit_waits_of(q->catalog, &q->victim, &q->read, q->from, q->to, &q->culprit, q->name, waits_are_dropped, q,
+	                        &q->waits, err) < 0 ? -1 : 1;
 }
 
 static void waits_query_release(void *state)
 {
-	struct waits_query *q = state;
-	for (size_t i = 0; i < q->len; i++)
-		free(q->row[i].name);
-	free(q);
+	free(((struct waits_query *)state)->name);
+	free(state);
 }
 
-static void add_row(struct overview *p, struct waits_query *q, size_t row)
-{
-	const struct summary_row *r = &p->s.row[row];
-	q->row[q->len].victim = r->group ? r->longest.target : r->target;
-	q->row[q->len].read = p->asked_all ? q->row[q->len].victim : r->longest.target;
-	q->row[q->len].from = p->asked_all ? p->s.start : r->longest.start;
-	q->row[q->len].to = p->asked_all ? p->s.end : r->longest.end;
-	q->row[q->len].culprit = r->culprit;
-	q->row[q->len++].name = mem_dup(r->culprit.name < p->s.names ? p->s.name[r->culprit.name] : "");
-	p->asked[p->asked_len++] = row;
-}
-
-static void ask_waits(struct app *app, struct overview *p)
+static void ask_waits(struct app *app, struct overview *p, size_t row, bool all)
 {
 	static const struct task_kind kind = { waits_step, waits_query_release };
+	const struct summary_row *r = &p->s.row[row];
 	struct waits_query *q = mem_new(1, sizeof *q);
-	const size_t page = p->pane.page ? p->pane.page : (size_t)app->h_cells;
-	*q = (struct waits_query){ .catalog = &app->catalog, .queries = app->queries };
-	p->asked_all = p->follow < p->s.rows;
-	if (p->asked_all)
-		add_row(p, q, p->follow);
-	for (size_t i = p->pane.top; i < p->pane.lines && i < p->pane.top + page && q->len < WAITS_MAX && !p->asked_all; i++)
-		if (!p->has_waits[p->line[i]] && p->s.row[p->line[i]].gaps)
-			add_row(p, q, p->line[i]);
-	if (q->len)
-		async_ask(app->queries, &p->waits_question, ASK_BACKGROUND, query_task_open(&kind, q), NULL);
-	else
-		waits_query_release(q);
+	*q = (struct waits_query){ .catalog = &app->catalog, .queries = app->queries, .read = r->longest.target,
+		.victim = r->group ? r->longest.target : r->target, .from = r->longest.start, .to = r->longest.end,
+		.culprit = r->culprit, .name = mem_dup(r->culprit.name < p->s.names ? p->s.name[r->culprit.name] : "") };
+	if (all) {
+		q->read = q->victim;
+		q->from = p->s.start;
+		q->to = p->s.end;
+	}
+	p->asked = row;
+	p->asked_all = all;
+	async_ask(app->queries, &p->waits_question, ASK_BACKGROUND, query_task_open(&kind, q), NULL);
 }
 
 /* Moves to the gap in which the row's culprit took most; to the longest gap if it took none. */
-static void overview_open_gap(struct app *app, struct overview *p, size_t row)
+static void overview_open_gap(struct app *app, struct overview *p)
 {
-	const struct culprit_waits *w = &p->waits[row];
-	const struct gap gap = w->taken_ns > 0 ? w->taken : p->s.row[row].longest;
+	const struct gap gap = p->waits.taken_ns > 0 ? p->waits.taken : p->s.row[p->follow].longest;
 	p->follow = SIZE_MAX;
 	p->return_view = app->view;
 	pane_go(app, overview_row(&gap.target), gap.start, gap.end);
 }
 
-static bool same_target(const struct target *a, const struct target *b)
-{
-	return a->kind == b->kind && a->index == b->index;
-}
-
 /* Selects the line of the verdict's target, or of its VM, unless the user chose a row or a window. */
 static void select_verdict(struct app *app, struct overview *p)
 {
-	const struct findings *l = p->verdict_seen || !p->pane.valid ? NULL : verdict_line_get(app);
+	const struct findings *l = p->verdict_seen || !p->table.pane.valid ? NULL : verdict_line_get(app);
 	if (!l)
 		return;
 	struct target target = l->item[0].target;
@@ -116,9 +83,9 @@ static void select_verdict(struct app *app, struct overview *p)
 		return;
 	if (target.kind == TARGET_CPU)
 		target = (struct target){ TARGET_MACHINE, app->catalog.cpu[target.index].machine };
-	for (size_t i = 0; i < p->pane.lines && l->item[0].has_target; i++)
-		if (same_target(&overview_line(&p->pane, i)->target, &target)) {
-			p->pane.at = i;
+	for (size_t i = 0; i < p->table.pane.lines && l->item[0].has_target; i++)
+		if (target_same(&overview_line(&p->table.pane, i)->target, &target)) {
+			p->table.pane.at = i;
 			p->at = target;
 			app->view.row = overview_row(&target);
 		}
@@ -141,8 +108,8 @@ const struct target *overview_target(const struct pane *pane, size_t i)
 void overview_go_to_moment(struct app *app, const struct moment *m)
 {
 	struct overview *p = overview_state(app->pane[PANE_OVERVIEW]);
-	if (app->pane_below == &p->pane) {
-		overview_closed(app, &p->pane);
+	if (app->pane_below == &p->table.pane) {
+		overview_closed(app, &p->table.pane);
 		p->return_view = app->view;
 	}
 	app->row_chosen = true;
@@ -155,18 +122,15 @@ static void take_waits(struct app *app, struct overview *p)
 {
 	struct query *query = NULL;
 	struct error err = ERROR_INIT;
-	const int got = p->asked_len ? app_take_answer(app, &p->waits_question, &query, NULL, &err) : 0;
+	const int got = p->asked < p->s.rows ? app_take_answer(app, &p->waits_question, &query, NULL, &err) : 0;
 	if (got == 0)
 		return;
-	for (size_t i = 0; i < p->asked_len; i++) {
-		p->has_waits[p->asked[i]] = true;
-		if (got > 0)
-			p->waits[p->asked[i]] = ((struct waits_query *)query_task_state(query))->waits[i];
-	}
+	p->waits = got > 0 ? ((struct waits_query *)query_task_state(query))->waits : (struct culprit_waits){ .found = false };
+	p->waits_of = p->asked;
+	p->asked = SIZE_MAX;
 	query_close(query);
-	if (p->asked_all && p->follow == p->asked[0])
-		overview_open_gap(app, p, p->follow);
-	p->asked_len = 0;
+	if (p->asked_all && p->follow == p->waits_of)
+		overview_open_gap(app, p);
 }
 
 void overview_refresh(struct app *app, struct pane *pane)
@@ -175,16 +139,12 @@ void overview_refresh(struct app *app, struct pane *pane)
 	select_verdict(app, p);
 	if (p->has_gaps && !p->cursor_set && p->verdict_seen)
 		place_cursor(app, p);
-	if (!p->asked_len)
-		async_drop(app->queries, &p->waits_question);  /* its rows were forgotten */
-	if (!p->has_gaps || app->appearance.coarse)
+	if (!p->has_gaps || app->appearance.coarse || pane->at >= pane->lines)
 		return;
-	if (!p->waits) {
-		p->waits = mem_new(p->s.rows, sizeof *p->waits);
-		p->has_waits = mem_new(p->s.rows, sizeof *p->has_waits);
-	}
-	if (!p->asked_len)
-		ask_waits(app, p);
+	const bool follows = p->follow < p->s.rows;
+	const size_t row = follows ? p->follow : overview_row_number(pane, pane->at);
+	if (row == p->asked ? follows && !p->asked_all : (follows || row != p->waits_of) && p->s.row[row].gaps)
+		ask_waits(app, p, row, follows);
 	take_waits(app, p);
 }
 
@@ -192,7 +152,7 @@ void overview_follow_line(struct app *app, struct pane *pane, size_t i)
 {
 	struct overview *p = overview_state(pane);
 	const struct summary_row *r = overview_line(pane, i);
-	char name[300];
+	char name[ACTOR_TEXT];
 	size_t number;
 	const struct finding *f = r->threads <= 1 ? verdict_line_find(app, &r->target, &number) : NULL;
 	p->at = r->target;
@@ -202,13 +162,11 @@ void overview_follow_line(struct app *app, struct pane *pane, size_t i)
 	}
 	if (p->has_gaps && r->gaps > 0) {
 		app->row_chosen = true;
-		p->follow = p->line[i];
-		async_drop(app->queries, &p->waits_question);
-		p->asked_len = 0;
+		p->follow = overview_row_number(pane, i);
 		overview_refresh(app, pane);
 		if (p->follow != SIZE_MAX)
 			app_message(app, "searching for the longest wait by %s (any key cancels)",
-			            overview_culprit_text(app, p, r, name, sizeof name));
+			            report_culprit_text(&app->catalog, &p->s, r, FORMAT_TEXT, name));
 		return;
 	}
 	p->return_view = app->view;

@@ -117,13 +117,15 @@ struct pane_ops {
 	void (*remap)(struct app *app, struct pane *p, const struct rows *old, const struct rows *new);
 	void (*drop_answer)(struct pane *p);   /* frees the answer */
 	void (*release)(struct pane *p);  /* frees everything else; the caller frees the state */
-	/* Of a pane that shows a report. orders: columns by which the lines can be sorted, "." = as in the report; marked:
+	/* Of a pane that shows a report. orders: columns by which the lines can be sorted, "." = as in the report, NULL: the
+	 * report sorts its rows; marked:
 	 * columns in the colour of lost time; merged: a column that is shown only where it differs from the line above;
 	 * is_ordered: the rows of the report are in the first order; prefixes: texts before the row's title in the name
 	 * ("gaps of ") and in the name of a file ("gaps-"). */
 	bool is_table;
 	int (*report)(struct app *app, struct pane *p, FILE *f, struct report_how how, struct origin *o, struct error *err);
 	const char *orders, *marked, *merged;
+	enum part (*line_part)(const struct pane *p, size_t i);  /* the style of a line; NULL: PART_NORMAL */
 	bool is_ordered;
 	bool shows_text;  /* the pane shows the text before the table, such as a verdict */
 	const char *name_prefix, *file_prefix;

@@ -150,13 +150,17 @@ void table_pane_arrange(struct app *app, struct pane *pane)
 		pane->lines += p->texts - (pane->lines == 0);
 	if (!p->has_table)
 		return;
-	p->sort_column = sort_column(p);
-	p->table.shape.sort_column = NULL;
-	if (p->sort_column < p->table.shape.columns) {
-		p->table.shape.sort_column = name_of(&p->table.shape.column[p->sort_column]);
-		qsort_r(p->line, rows, sizeof *p->line, compare_lines, p);
+	if (!pane->ops->orders && p->table.shape.sort_column) {
+		p->sort_column = report_table_column(&p->table, p->table.shape.sort_column);
+	} else {
+		p->sort_column = sort_column(p);
+		p->table.shape.sort_column = NULL;
+		if (p->sort_column < p->table.shape.columns) {
+			p->table.shape.sort_column = name_of(&p->table.shape.column[p->sort_column]);
+			qsort_r(p->line, rows, sizeof *p->line, compare_lines, p);
+		}
 	}
-	report_table_fit(&p->table, app->w - 2);
+	report_table_fit(&p->table, pane->ops->label_width ? pane->ops->label_width(pane, app->w) - 2 : app->w - 2);
 	if (p->table.has_more && pane->at + pane->page >= pane->lines)
 		table_pane_arrange_all(app, pane);
 }
@@ -238,11 +242,15 @@ void table_pane_draw_headings(const struct app *app, const struct pane *pane, st
 void table_pane_draw_line(struct app *app, struct pane *pane, struct screen *s, int y, size_t i, bool selected)
 {
 	struct table_pane *p = table_pane_state(pane);
+	const enum part part = pane->ops->line_part ? pane->ops->line_part(pane, i) : PART_NORMAL;
+	const struct style style = pane_style(app, part, selected);
+	/* one style for the whole line: most bytes sent to the terminal are style changes */
+	screen_fill(s, 0, y, pane->ops->label_width ? app->label_w : s->w, ' ', style);
 	if (i < p->texts)
 		draw_text(app, p, s, y, i + 1);
 	else
 		draw_row(app, p, s, y, table_pane_row(pane, i), i > pane->top && i > p->texts ? table_pane_row(pane, i - 1)
-		         : TABLE_HEADING, pane_style(app, PART_NORMAL, selected), selected);
+		         : TABLE_HEADING, style, selected);
 }
 
 /* Sorts by the column of a heading that was pressed, if the pane has this order. */
@@ -250,7 +258,7 @@ void table_pane_press_heading(struct app *app, struct pane *pane, int x)
 {
 	struct table_pane *p = table_pane_state(pane);
 	const struct report_table *t = &p->table;
-	const int before = p->order;
+	const size_t before = p->sort_column;
 	int left = 1;
 	size_t pressed = t->shape.columns;
 	for (size_t c = 0; c < t->shape.columns; c++) {
@@ -260,15 +268,15 @@ void table_pane_press_heading(struct app *app, struct pane *pane, int x)
 		left += t->width[c] + t->gap;
 	}
 	do
-		table_pane_sort(app, pane, 1);
-	while (p->sort_column != pressed && p->order != before);
+		pane->ops->sort(app, pane, 1);
+	while (p->sort_column != pressed && p->sort_column != before);
 }
 
 /* Writes ", by length": the column by which the lines are sorted. */
 void table_pane_get_order(const struct pane *pane, char *buf, size_t size)
 {
 	const struct table_pane *p = (const struct table_pane *)pane;
-	const bool is_sorted = pane->lines > 1 && p->sort_column < p->table.shape.columns;
+	const bool is_sorted = pane->ops->orders && pane->lines > 1 && p->sort_column < p->table.shape.columns;
 	const struct column *c = &p->table.shape.column[is_sorted ? p->sort_column : 0];
 	snprintf(buf, size, is_sorted ? ", by %s " : "%s", !is_sorted ? "" : c->type == COL_CLOCK ? "time" : c->heading);
 }

@@ -33,11 +33,6 @@ static int64_t reference_time(const struct app *app, const struct demand *d)
 	}
 }
 
-const char *lost_share_unit(const struct demand *d)
-{
-	return d->alive - d->ran - d->lost - d->slept > d->ran + d->lost ? "?" : "%";
-}
-
 /* Returns true if the row shows its lost time. Host and containers do not: they have thousands of threads. */
 static bool shows_lost(const struct app *app, struct row_id row, struct target *s)
 {
@@ -56,7 +51,7 @@ void lost_text(struct app *app, struct row_id row, char *buf, size_t size)
 	if (!shows_lost(app, row, &s) || !catalog_has_host_trace(&app->catalog, &s) ||
 	    demand_of(&app->catalog, &s, app->view.t0, view_last(&app->view, &app->bounds), &d, NULL) < 0)
 		return;
-	const char *per = app->unit == LOST_OF_WANTED ? lost_share_unit(&d) : "%";
+	const char *per = app->unit == LOST_OF_WANTED ? demand_share_unit(&d) : "%";
 	int64_t reference = reference_time(app, &d);
 	double share = reference > 0 ? 100.0 * (double)d.lost / (double)reference : 0;
 	if (d.ran + d.lost == 0)

@@ -19,8 +19,6 @@ int rows_host_cpu(const struct app *app, struct row_id row);
 
 /* Formats the time that a row lost in the window, in the chosen unit: "47%". Writes "" if the row has no such value. */
 void lost_text(struct app *app, struct row_id row, char *buf, size_t size);
-/* Returns the unit for a share of the runnable time: "%", or "?" if the unknown time is longer than the runnable time. */
-const char *lost_share_unit(const struct demand *d);
 const char *lost_heading(const struct app *app);
 void lost_next_unit(struct app *app);
 
