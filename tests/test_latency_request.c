@@ -324,7 +324,7 @@ static void test_random_requests(void **state)
 			row[i] = (struct request){ .machine = name, .id = id[i], .start = start, .end = end };
 			row[i].core.shared = (seed >> 45) % 3 ? (int64_t)(seed >> 35) % 100 : -1;
 		}
-		requests_sort(&r);
+		requests_sort(&r, REQUESTS_BY_START);
 		for (int i = 1; i < REQUESTS; i++) {
 			const struct request *a = &row[i - 1], *b = &row[i];
 			assert_true(a->start != b->start ? a->start < b->start : a->end != b->end ? a->end < b->end :

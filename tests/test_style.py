@@ -19,7 +19,7 @@ MAY_INCLUDE = {
     "query": {"history"},
     "latency": {"query", "history"},
     "compare": {"query", "history", "latency"},
-    "report": {"compare", "query", "history"},
+    "report": {"compare", "latency", "query", "history"},
     "export": {"index", "latency", "query", "history"},
     "ui": {"live", "compare", "query", "history", "latency", "report"},
     "beacon": set(),

@@ -86,109 +86,14 @@ struct origin run_origins(const struct latency_run *run, size_t n)
 
 /* ---- requests ----------------------------------------------------------------------------------------------- */
 
-#define FEATURE_COLUMN(field, unit, help) { #field, NULL, COL_INT },
-static const struct column request_columns[] = {
-	{ "request", "request", COL_TEXT },              { "machine", "machine", COL_TEXT },
-	{ "start", "start", COL_CLOCK },                 { "end", NULL, COL_INT },
-	{ "latency_ns", "latency", COL_DURATION },       { "provider_low_ns", "provider min", COL_DURATION },
-	{ "provider_high_ns", "max", COL_DURATION },      { "predicted_ns", NULL, COL_DURATION },
-	{ "ci_low_ns", NULL, COL_DURATION },             { "ci_high_ns", NULL, COL_DURATION },
-	{ "culprit", "culprit", COL_TEXT },
-	/* only with --features */
-	{ "executing", NULL, COL_INT },                  { "unknown", NULL, COL_INT },
-	REQUEST_FEATURES(FEATURE_COLUMN)
-	{ "slow", NULL, COL_INT },                       { "moves", NULL, COL_INT },
-	{ "ipc", NULL, COL_INT },
-};
-static const struct column label_column = { "label", "label", COL_TEXT };  /* only if a request has one */
-static const struct column core_columns[] = {  /* only on hosts with several CPUs per core */
-	{ "shared_ns", "shared core", COL_DURATION }, { "top_sharer", "top sharer", COL_TEXT },
-};
-#define CORE_COLUMNS (sizeof core_columns / sizeof *core_columns)
-#define ALL_COLUMNS (sizeof request_columns / sizeof *request_columns)
-#define PLAIN_COLUMNS (ALL_COLUMNS - REQUEST_FEATURE_COUNT - 5)
-
-enum { SORT_START, SORT_LATENCY, SORT_PROVIDER };
 static const char *const sorts[] = { "start", "latency", "provider", NULL };
-
-static int by_latency(const void *pa, const void *pb)
-{
-	const struct request *a = pa, *b = pb;
-	int64_t la = request_latency(a), lb = request_latency(b);
-	return la != lb ? (la < lb) - (la > lb) : (a->start > b->start) - (a->start < b->start);
-}
-
-static int by_provider(const void *pa, const void *pb)
-{
-	const struct request *a = pa, *b = pb;
-	return a->high != b->high ? (a->high < b->high) - (a->high > b->high) : by_latency(pa, pb);
-}
-
-static struct value predicted_value(const struct request *r, double v)
-{
-	return r->has_prediction ? VAL_INT((int64_t)v) : VAL_NONE;
-}
-
-static struct value value_known(int64_t v)
-{
-	return v >= 0 ? VAL_INT(v) : VAL_NONE;
-}
-
-static int print_requests(const struct latency_run *run, size_t n, const struct run_options *o, bool features, int sort,
-                          struct error *err)
-{
-	const struct requests *all = &run->requests;
-	bool cores = false, labels = false;
-	for (size_t i = 0; i < n; i++) {
-		cores = cores || all->row[i].core.shared >= 0;
-		labels = labels || all->row[i].label;
-	}
-	struct column columns[ALL_COLUMNS + CORE_COLUMNS + 1];
-	const size_t core = features ? ALL_COLUMNS : PLAIN_COLUMNS;  /* position of the first column of cores */
-	const size_t label = core + (cores ? CORE_COLUMNS : 0);
-	memcpy(columns, request_columns, sizeof request_columns);
-	memcpy(columns + core, core_columns, sizeof core_columns);
-	columns[label] = label_column;
-	for (size_t i = 0; i < PLAIN_COLUMNS && o->model; i++)
-		if (columns[i].name && strcmp(columns[i].name, "predicted_ns") == 0)
-			columns[i].heading = "predicted";
-	const struct report_shape shape = { "latency-requests", columns, label + labels,
-	                                    o->model || labels ? "machine start top_sharer" : "start top_sharer",
-	                                    sort == SORT_START ? "start" : NULL };
-	struct report *out = report_begin(stdout, o->how, &shape, &run->origin);
-	for (size_t i = 0; i < n; i++) {
-		const struct request *r = &all->row[i];
-#define FEATURE_VALUE(field, unit, help) VAL_INT(r->feature.field),
-		struct value value[ALL_COLUMNS + CORE_COLUMNS + 1] = {
-			VAL_TEXT(r->id), VAL_TEXT(r->container ? r->container : r->machine), VAL_INT(r->start), VAL_INT(r->end),
-			VAL_INT(request_latency(r)),
-			VAL_INT(r->low), VAL_INT(r->high), predicted_value(r, r->predicted.mean), predicted_value(r, r->predicted.low),
-			predicted_value(r, r->predicted.high), r->culprit ? VAL_SHOWN(r->culprit) : VAL_NONE,
-			VAL_INT(r->executing), VAL_INT(r->unknown), REQUEST_FEATURES(FEATURE_VALUE)
-			value_known(r->core.slow), value_known(r->core.moves),
-			value_known(r->core.ipc) };
-#undef FEATURE_VALUE
-		value[core] = value_known(r->core.shared);
-		value[core + 1] = r->sharer ? VAL_SHOWN(r->sharer) : VAL_NONE;
-		value[label] = r->label ? VAL_SHOWN(r->label) : VAL_NONE;
-		report_row(out, value);
-	}
-	int rc = report_end(out, err);
-	if (rc || o->how.format != FORMAT_TEXT)
-		return rc;
-	puts("\nprovider, measured: min = lost while the request executed;\n"
-	     "                    max = lost while its server thread had work");
-	if (n < all->len)
-		printf("shown: %zu of %zu (--top)\n", n, all->len);
-	return 0;
-}
 
 int latency_requests(int argc, char **argv, struct error *err)
 {
 	struct run_options o = { .culprits = true };
 	unsigned top = 0;
 	bool features = false;
-	int sort = SORT_START;
+	int sort = REQUESTS_BY_START;
 	const struct opt opt[] = {
 		RUN_OPTIONS(&o),
 		{ "request", 0, OPT_TEXT, "ID", "only requests of this id", &o.id, NULL },
@@ -207,10 +112,9 @@ int latency_requests(int argc, char **argv, struct error *err)
 	struct latency_run run;
 	int rc = run_read(&run, argv[first], &o, err);
 	if (rc == 0) {
-		struct requests *r = &run.requests;
-		if (sort != SORT_START)
-			qsort(r->row, r->len, sizeof *r->row, sort == SORT_LATENCY ? by_latency : by_provider);
-		rc = print_requests(&run, top && top < r->len ? top : r->len, &o, features, sort, err);
+		const struct requests_parts parts = { &run.requests, top, o.model != NULL, features, (enum requests_order)sort };
+		requests_sort(&run.requests, parts.order);
+		rc = report_requests(stdout, o.how, &parts, &run.origin, err);
 	}
 	run_release(&run);
 	return rc;

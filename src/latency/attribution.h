@@ -19,6 +19,5 @@ int attribute_parts(const struct catalog *catalog, uint32_t thread, int64_t star
 bool request_in_window(const struct requests_options *o, int64_t start, int64_t end);
 /* Adds a note about requests outside the recording, with its window. */
 void requests_note_cut(const struct catalog *catalog, size_t cut, struct notes *notes);
-void requests_sort(struct requests *r);  /* by start */
 /* Index of the container that a host thread belongs to; -1: none. (The host's threads include those of containers.) */
 int request_container(const struct catalog *catalog, uint32_t machine, int32_t tid);

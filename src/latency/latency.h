@@ -150,6 +150,9 @@ struct requests_options {
 int requests_read(const struct catalog *catalog, const struct requests_options *options, struct requests *out,
                   struct notes *notes, struct error *err);
 void requests_release(struct requests *r);
+/* Sorts by start (the first first), by latency or by the bound of the provider's part (the longest first). */
+enum requests_order { REQUESTS_BY_START, REQUESTS_BY_LATENCY, REQUESTS_BY_PROVIDER };
+void requests_sort(struct requests *r, enum requests_order order);
 /* Fills the culprit of a request that was read without culprits. */
 int request_find_culprit(const struct catalog *catalog, struct request *r, struct error *err);
 /* Fills the sharer and the features of cores and counters. */

@@ -199,10 +199,24 @@ static int compare_start(const void *pa, const void *pb)
 	return c ? c : strcmp(a->id, b->id);
 }
 
-void requests_sort(struct requests *r)
+static int compare_latency(const void *pa, const void *pb)
 {
+	const int64_t a = request_latency(pa), b = request_latency(pb);
+	return a != b ? (a < b) - (a > b) : compare_start(pa, pb);
+}
+
+static int compare_provider(const void *pa, const void *pb)
+{
+	const int64_t a = ((const struct request *)pa)->high, b = ((const struct request *)pb)->high;
+	return a != b ? (a < b) - (a > b) : compare_latency(pa, pb);
+}
+
+void requests_sort(struct requests *r, enum requests_order order)
+{
+	static int (*const compare[])(const void *, const void *) = { [REQUESTS_BY_START] = compare_start,
+		[REQUESTS_BY_LATENCY] = compare_latency, [REQUESTS_BY_PROVIDER] = compare_provider };
 	if (r->len)
-		qsort(r->row, r->len, sizeof *r->row, compare_start);
+		qsort(r->row, r->len, sizeof *r->row, compare[order]);
 }
 
 void requests_note_cut(const struct catalog *catalog, size_t cut, struct notes *notes)
@@ -222,7 +236,7 @@ int requests_read(const struct catalog *catalog, const struct requests_options *
 		requests_release(out);
 		return -1;
 	}
-	requests_sort(out);
+	requests_sort(out, REQUESTS_BY_START);
 	if (out->cut)
 		requests_note_cut(catalog, out->cut, notes);
 	if (out->dropped)

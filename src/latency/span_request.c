@@ -209,7 +209,7 @@ int spans_requests(const struct catalog *catalog, const struct spans *spans, con
 	for (size_t i = 0; i < spans->len && rc == 0; i++)
 		rc = add_span(&rd, i);
 	if (rc == 0) {
-		requests_sort(out);
+		requests_sort(out, REQUESTS_BY_START);
 		add_notes(&rd, notes);
 	} else {
 		requests_release(out);

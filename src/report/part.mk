@@ -14,6 +14,7 @@ src_libreport_a_SOURCES = \
 	src/report/answer_locks.c \
 	src/report/answer_path.c \
 	src/report/answer_polls.c \
+	src/report/answer_requests.c \
 	src/report/answer_steal.c \
 	src/report/answer_waits.c \
 	src/report/place_link.c src/report/place_link.h \

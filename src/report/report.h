@@ -18,6 +18,7 @@
 #include "base/event_text.h"
 #include "base/notes.h"
 #include "base/timefmt.h"
+#include "latency/latency.h"
 #include "query/query.h"
 
 #define REPORT_LOOKAHEAD 1000
@@ -208,6 +209,16 @@ int report_summary(FILE *out, struct report_how how, const struct catalog *catal
 /* Writes the first `top` threads. cores: as above. */
 int report_threads(FILE *out, struct report_how how, const struct catalog *catalog, const struct summary *s,
                    const struct core_share *cores, size_t top, const struct origin *o, struct error *err);
+/* Writes requests: the first `top` ones (0: all), sorted by `order` before. is_predicted: a model predicted the provider's
+ * part; features: the model's inputs, in csv and json. */
+struct requests_parts {
+	const struct requests *requests;
+	size_t top;
+	bool is_predicted, features;
+	enum requests_order order;
+};
+int report_requests(FILE *out, struct report_how how, const struct requests_parts *parts, const struct origin *o,
+                    struct error *err);
 /* Writes the time that each target shared its core, by sharer: the `top` longest of each target (0: all). */
 int report_cores(FILE *out, struct report_how how, const struct catalog *catalog, const struct core_share *s, size_t top,
                  const struct origin *o, struct error *err);
