@@ -43,6 +43,14 @@ def compare_events(folder):
             check(files[form] == printed, f"diff: {form}, {len(printed)} bytes")
 
 
+def compare_requests(folder, history, name):
+    files = exported(folder, history, "50%", "R", "requests")
+    for form in FORMATS:
+        options = ["--format", form] * (form != "txt") + ["--limit", "0"] * (form == "json")
+        printed = run("latency", "requests", history, "--sort", "latency", "--top", "1000", *options).stdout
+        check(files[form] == printed, f"{name} requests: {form}, {len(printed)} bytes")
+
+
 def compare(folder, history, name):
     """Compares all panes of the row that lost most, and of its machine."""
     row = next(iter(table("threads", history, "--top", "1")), None)
@@ -80,6 +88,10 @@ with scratch() as scratch_folder:
     run("index", os.path.join(DATA, "fibonacci"), "-o", history)
     count += compare(scratch_folder, history, "data")
     check(count > 40, f"{count} files")
+    simulate(os.path.join(scratch_folder, "requests"), "requests", "--duration", "2s")
+    history = os.path.join(scratch_folder, "requests.steal")
+    run("index", os.path.join(scratch_folder, "requests"), "-o", history)
+    compare_requests(scratch_folder, history, "requests")
     compare_events(scratch_folder)
     if not os.path.isdir(SHARED):
         skip(f"no recordings in {SHARED}: only simulated and bundled ones")
@@ -87,3 +99,5 @@ with scratch() as scratch_folder:
         history = os.path.join(scratch_folder, f"{name}.steal")
         run("index", os.path.join(SHARED, name), "-o", history)
         compare(scratch_folder, history, name)
+        if name.startswith("soroban"):
+            compare_requests(scratch_folder, history, name)

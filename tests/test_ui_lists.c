@@ -61,7 +61,7 @@ static void test_quitting(void **state)
 static void test_other_widths(void **state)
 {
 	(void)state;
-	static const char *const opens[] = { ">?", "R", "L", "mjm'", ">?/zoom<Enter>" };
+	static const char *const opens[] = { ">?", "L", "mjm'", ">?/zoom<Enter>" };
 	static const int widths[] = { 200, 40, 59, 80, 40, 120 };
 	for (size_t i = 0; i < COUNT(opens); i++) {
 		resize(120, 40);
@@ -95,8 +95,7 @@ static void test_scroll_is_kept(void **state)
 	assert_shows("99999k", "closes --\n Rows\n");
 	free(press("qRj"));
 	resize(40, 20);
-	const int64_t selected = pager_tag(&((struct list *)app.list_over)->pager);
-	assert_int_equal(selected, 1);
+	assert_int_equal(app.pane_below->at, 1);
 	free(press("q"));
 }
 

@@ -81,7 +81,7 @@ static void test_panes_and_lists(void **state)
 	check_screen("times-from-start-80", ">tw", &mono80);
 	check_screen("folded-80", "gg<Space>", &mono80);
 	check_screen("requests-80", "R", &mono80);
-	check_screen("request-120", "R<Enter><Enter>", &mono120);
+	check_screen("request-120", "R<Enter>F", &mono120);
 	check_screen("request-rows-120", ":Debian\n6j<Enter>jj\n:goto +20ms\n<Enter>", &mono120);
 	struct ui_options tiny = mono80;
 	tiny.width = 40;

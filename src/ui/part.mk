@@ -49,7 +49,7 @@ src_libui_a_SOURCES = \
 	src/ui/terminal/picture.c \
 	src/ui/input/prompt.c src/ui/input/prompt.h \
 	src/ui/core/session_state.c src/ui/core/session_state.h \
-	src/ui/panes/requests_list.c \
+	src/ui/panes/requests_pane.c \
 	src/ui/recordings/recordings.c \
 	src/ui/panes/pane_window.c \
 	src/ui/panes/table_pane.c \

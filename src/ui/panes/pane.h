@@ -24,7 +24,7 @@
 	X(PANE_EVENTS, events_pane, ACT_EVENTS) \
 	X(PANE_DIFF, diff_pane, ACT_DIFF) \
 	X(PANE_DETAILS, details_pane, ACT_DETAILS) \
-	X(LIST_REQUESTS, requests_list, ACT_REQUESTS) \
+	X(PANE_REQUESTS, requests_pane, ACT_REQUESTS) \
 	X(LIST_BOOKMARKS, bookmarks_list, ACT_BOOKMARKS) \
 	X(LIST_THEMES, themes_list, ACT_THEMES) \
 	X(LIST_HELP, help_list, ACT_HELP)
