@@ -9,7 +9,7 @@ EXTRA_DIST += tests/limit.sh
 EXTRA_DIST += tests/bench/stream_history.h tests/call_counts.h tests/ctf2.h tests/fuzz/fuzz_replay.h \
 	tests/fuzz/fuzz_sink.h tests/history_walk.h tests/latency_world.h tests/model_conserve.h tests/model_events.h \
 	tests/model_exits.h tests/model_rec.h tests/model_throttling.h tests/mount_namespace.h tests/query_brute.h \
-	tests/query_world.h tests/record_runs.h tests/record_tree.h tests/refs.h tests/remove_all.h tests/slice.h \
+	tests/query_answers.h tests/query_world.h tests/record_runs.h tests/record_tree.h tests/refs.h tests/remove_all.h tests/slice.h \
 	tests/stream.h tests/sync_sim.h tests/sync_world.h tests/test.h tests/trace_files.h tests/trace_loaded.h \
 	tests/trace_same.h tests/truth_cases.h tests/truth_file.h tests/truth_reasons.h tests/truth_records.h \
 	tests/truth_rows.h tests/truth_unknown.h tests/ui_keys.h tests/ui_row.h tests/ui_script.h tests/ui_world.h

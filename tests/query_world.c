@@ -207,7 +207,7 @@ void world_check_flow(const struct world *w, const char *target, int64_t from, i
 	struct flow f;
 	char text[4096];
 	struct target s = world_target(w, target);
-	if (flow_of(&w->catalog, &s, from, to, NULL, &f, &err) < 0)
+	if (query_answer(flow_open(&w->catalog, &s, from, to, NULL, &err), &f, &err) < 0)
 		fail_msg("%s", err.text);
 	world_check_tiling(&f);
 	assert_string_equal(world_flow_text(w, &f, text, sizeof text), expected);
@@ -220,7 +220,7 @@ void world_path(const struct world *w, const char *whose, int64_t from, int64_t 
 	struct error err = ERROR_INIT;
 	char text[2000] = "";
 	struct target s = world_target(w, whose);
-	assert_int_equal(path_of(&w->catalog, &s, from, to, &p, &err), 0);
+	assert_int_equal(query_answer(path_open(&w->catalog, &s, from, to, &err), &p, &err), 0);
 	int64_t next = p.start, sum = 0, unknown = 0;
 	for (size_t i = 0; i < p.intervals; i++) {
 		const struct path_interval *e = &p.interval[i];

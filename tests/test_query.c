@@ -1,3 +1,4 @@
+#include "query_answers.h"
 #include "query_world.h"
 #include "test.h"
 
@@ -43,12 +44,12 @@ static void fig8(void **state)
 	struct flow f;
 	struct error err = ERROR_INIT;
 	struct target s = world_target(&w, "host/A");
-	assert_int_equal(flow_of(&w.catalog, &s, WHOLE, NULL, &f, &err), 0);
+	assert_int_equal(query_answer(flow_open(&w.catalog, &s, WHOLE, NULL, &err), &f, &err), 0);
 	assert_int_equal(f.entries, 3);
 	assert_int_equal(f.entry[0].duration, 30);
 	assert_true(f.entry[0].share == 30.0 / 55.0);
 	flow_release(&f);
-	assert_int_equal(flow_of(&w.catalog, &s, 60, 99, NULL, &f, &err), -1);
+	assert_int_equal(query_answer(flow_open(&w.catalog, &s, 60, 99, NULL, &err), &f, &err), -1);
 	assert_non_null(strstr(err.text, "not alive"));
 	world_release(&w);
 }
@@ -324,14 +325,14 @@ static void hostile(void **state)
 	assert_int_equal(history_set_string(w.b, 0, wrong, "RUNNING", &err), 0);
 	world_close(&w, 0, 49);
 	for (uint32_t i = 0; i < w.catalog.threads; i++)
-		if (flow_of(&w.catalog, &(struct target){ TARGET_THREAD, i }, WHOLE, NULL, &f, &err) == 0) {
+		if (query_answer(flow_open(&w.catalog, &(struct target){ TARGET_THREAD, i }, WHOLE, NULL, &err), &f, &err) == 0) {
 			world_check_tiling(&f);
 			flow_release(&f);
 		}
 	world_check_flow(&w, "host/1", WHOLE, "0-19 running host/1; 20-24 unknown; 25-39 unknown @0; 40-44 waiting; "
 	                 "45-49 running host/1 @0");
 	struct target second = world_target(&w, "host/2");
-	assert_int_equal(flow_of(&w.catalog, &second, WHOLE, NULL, &f, &err), -1);
+	assert_int_equal(query_answer(flow_open(&w.catalog, &second, WHOLE, NULL, &err), &f, &err), -1);
 	struct steal s;
 	assert_int_equal(steal_matrix(&w.catalog, STEAL_BY_MACHINE, NULL, WHOLE, &s, &err), 0);
 	steal_release(&s);

@@ -201,7 +201,7 @@ static void test_brute(void **state)
 			q->parts = parts;
 			query_restart(q);
 			assert_int_equal(query_run(q, NULL, &err), 0);
-			core_share_take(q, &s);
+			query_take(q, &s);
 			query_close(q);
 			check_answer(&s, &h);
 			core_share_release(&s);
@@ -264,7 +264,7 @@ static void test_hostile(void **state)
 	world_close(&w, 0, 99);
 	assert_true(w.catalog.has_cores && !w.catalog.has_siblings);
 	struct target target = { TARGET_THREAD, 0 };
-	assert_int_equal(core_share_of(&w.catalog, &target, 1, 0, 99, &s, &err), 0);
+	assert_int_equal(query_answer(core_share_open(&w.catalog, &target, 1, 0, 99), &s, &err), 0);
 	const struct core_time *t = &s.row[0].time;
 	assert_int_equal(t->ran, 100);
 	assert_int_equal(t->alone, 60);

@@ -1,4 +1,5 @@
 /* query/: cases that the tests with random histories do not check exactly, each in a minimal history. */
+#include "query_answers.h"
 #include "query_world.h"
 #include "test.h"
 
@@ -136,7 +137,7 @@ static void test_block(void **state)
 	world_has(&w, "host/40", .status = "0 BLOCKED; 10 RUNNING", .woken_by = "10 host/0", .woken_in = "10 softirq/4-BLOCK");
 	world_has(&w, "A/CPU0", .host_thread = "0 40", .status = "0 IDLE; 10 RUNNING");
 	world_close(&w, 0, 19);
-	assert_int_equal(waits_of(&w.catalog, NULL, 0, 19, &l, &err), 0);
+	assert_int_equal(query_answer(waits_open(&w.catalog, NULL, 0, 19), &l, &err), 0);
 	assert_int_equal(l.rows, 1);
 	assert_string_equal(wait_kind_name[l.row[0].kind], "device");
 	waits_release(&l);
@@ -195,7 +196,7 @@ static void check_culprit(const char *turns, int32_t tid, int64_t ns)
 	world_close(&w, 0, 199);
 	const struct target vm = world_target(&w, "A");
 	const struct summary_options o = { .only = &vm, .from = 0, .to = 199, .gaps = true };
-	assert_int_equal(summary_of(&w.catalog, &o, &s, &err), 0);
+	assert_int_equal(query_answer(summary_open(&w.catalog, &o), &s, &err), 0);
 	assert_int_equal(s.row[0].culprit.machine, 0);
 	assert_int_equal(s.row[0].culprit.tid, tid);
 	assert_int_equal(s.row[0].culprit_ns, ns);
@@ -363,9 +364,10 @@ static void most_by_machine(void **state)
 		free(text);
 		assert_int_equal(explain_status(&w.catalog, &s, 20, line, sizeof line, &err), 0);
 		assert_string_equal(line, told[more].line);
-		assert_int_equal(gap_list_of(&w.catalog, &s, &(struct gap_options){ .from = 0, .to = 99 }, &gaps, &err), 0);
-		assert_int_equal(summary_of(&w.catalog, &(struct summary_options){ .only = &a, .from = 0, .to = 99, .gaps = true },
-		                            &summary, &err), 0);
+		const struct gap_options window = { .from = 0, .to = 99 };
+		const struct summary_options of_vm = { .only = &a, .from = 0, .to = 99, .gaps = true };
+		assert_int_equal(query_answer(gap_list_open(&w.catalog, &s, &window), &gaps, &err), 0);
+		assert_int_equal(query_answer(summary_open(&w.catalog, &of_vm), &summary, &err), 0);
 		assert_true(gaps.item[0].top.actor.tid == told[more].tid && gaps.item[0].top.ns == told[more].ns);
 		assert_true(summary.row[0].culprit.tid == told[more].tid && summary.row[0].culprit_ns == told[more].ns);
 		gap_list_release(&gaps);

@@ -28,7 +28,7 @@ static void check(const struct world *w, const char *whose, int64_t from, int64_
 	                                                               .by_thread = by_thread }, &err);
 	assert_non_null(q);
 	assert_int_equal(query_run(q, NULL, &err), 0);
-	exits_take(q, &l);
+	query_take(q, &l);
 	query_close(q);
 	for (size_t i = 0; i < l.rows; i++) {
 		const struct exit_row *r = &l.row[i];
@@ -86,7 +86,7 @@ static void test_begins(void **state)
 	struct query *q = exits_open(&w.catalog, &o, &err);
 	assert_non_null(q);
 	assert_int_equal(query_run(q, NULL, &err), 0);
-	exits_take(q, &l);
+	query_take(q, &l);
 	query_close(q);
 	assert_int_equal(l.rows, 0);
 	for (int i = 0; i < told.n; i++)

@@ -41,7 +41,7 @@ static void check(const struct world *w, int64_t from, int64_t to, const char *w
 	struct error err = ERROR_INIT;
 	char text[1000] = "";
 	struct target s = world_target(w, "A/CPU0");
-	assert_int_equal(waits_of(&w->catalog, &s, from, to, &l, &err), 0);
+	assert_int_equal(query_answer(waits_open(&w->catalog, &s, from, to), &l, &err), 0);
 	double share = 0;
 	for (size_t i = 0; i < l.rows; i++) {
 		const struct wait_row *r = &l.row[i];

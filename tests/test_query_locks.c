@@ -23,7 +23,7 @@ static void test_locks(void **state)
 	          .lock = "0 -; 21 spinlock; 61 -; 71 mutex; 80 -");
 	world_close(&w, 0, 99);
 	assert_true(locks_have_events(&w.catalog, 1));
-	assert_int_equal(locks_of(&w.catalog, NULL, 0, 99, &l, &err), 0);
+	assert_int_equal(query_answer(locks_open(&w.catalog, NULL, 0, 99), &l, &err), 0);
 	assert_int_equal(l.waits, 3);
 	static const struct { int start, end; const char *kind; bool spins; double suspicion; int taken; } want[] = {
 		{ 21, 60, "spinlock", true, 30.0 / 40, 30 }, { 29, 48, "pause", true, 19.0 / 20, 19 },
@@ -47,14 +47,14 @@ static void test_locks(void **state)
 	int steps = 1;
 	while (query_step(q, 1, &err) == 0)  /* one wait per step */
 		steps++;
-	locks_take(q, &again);
+	query_take(q, &again);
 	query_close(q);
 	assert_true(steps > 3 && again.waits == l.waits);
 	for (size_t i = 0; i < l.waits; i++)
 		assert_true(again.wait[i].start == l.wait[i].start && again.wait[i].culprit_ns == l.wait[i].culprit_ns);
 	locks_release(&again);
 	locks_release(&l);
-	assert_int_equal(locks_of(&w.catalog, NULL, 21, 29, &l, &err), 0);
+	assert_int_equal(query_answer(locks_open(&w.catalog, NULL, 21, 29), &l, &err), 0);
 	assert_int_equal(l.waits, 1);  /* the holder ran: no suspect */
 	assert_int_equal(l.wait[0].holder.machine, -1);
 	locks_release(&l);
@@ -78,7 +78,7 @@ static void test_idle_culprit_of_a_spinner(void **state)
 	world_has(&w, "B/CPU1", .host_thread = "0 99", .pcpu = "0 0", .status = "0 PREEMPTED; 30 IDLE; 60 PREEMPTED",
 	          .current = "0 0");
 	world_close(&w, 0, 99);
-	assert_int_equal(locks_of(&w.catalog, NULL, 0, 99, &l, &err), 0);
+	assert_int_equal(query_answer(locks_open(&w.catalog, NULL, 0, 99), &l, &err), 0);
 	assert_int_equal(l.waits, 1);
 	assert_int_equal(l.wait[0].holder.tid, 6);
 	assert_int_equal(l.wait[0].culprit_ns, 30);
@@ -122,7 +122,7 @@ static void test_locks_own_loss(void **state)
 	world_has(&w, "A/6", .status = "0 RUNNING; 10 BLOCKED; 60 RUNNING; 130 VIRT_PREEMPTED; 160 RUNNING", .cpu = "0 0",
 	          .woken_by = "40 A/5", .woken_in = "40 thread", .lock = "0 -; 10 futex; 61 -");
 	world_close(&w, 0, 199);
-	assert_int_equal(locks_of(&w.catalog, NULL, 0, 199, &l, &err), 0);
+	assert_int_equal(query_answer(locks_open(&w.catalog, NULL, 0, 199), &l, &err), 0);
 	assert_int_equal(l.waits, 2);
 	static const struct { int start, waiter, holder, taken, own; } want[] = { { 100, 5, 6, 30, 0 }, { 10, 6, 5, 0, 20 } };
 	for (size_t i = 0; i < 2; i++) {

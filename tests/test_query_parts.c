@@ -1,5 +1,6 @@
 /* Long windows are divided into parts that are walked in parallel and joined; the answer must not depend on that. The
  * tests query a history that is large enough to be divided, as a whole and in windows too small to be divided. */
+#include "query_answers.h"
 #include "query_world.h"
 #include "refs.h"
 #include "test.h"
@@ -138,7 +139,7 @@ static void flows(void **state)
 		struct target s = world_target(w, targets[n]);
 		struct flow whole, part;
 		const struct flow_options options = { .intervals = SIZE_MAX, .cpus = true };
-		assert_int_equal(flow_of(&w->catalog, &s, 0, end, &options, &whole, &err), 0);
+		assert_int_equal(query_answer(flow_open(&w->catalog, &s, 0, end, &options, &err), &whole, &err), 0);
 		world_check_tiling(&whole);
 		check_cpus(&whole);
 		size_t at = 0;
@@ -147,7 +148,7 @@ static void flows(void **state)
 			part_bounds(0, end, (size_t)i, WINDOWS, &from, &to);
 			if (to < whole.start)
 				continue;
-			assert_int_equal(flow_of(&w->catalog, &s, from, to, NULL, &part, &err), 0);
+			assert_int_equal(query_answer(flow_open(&w->catalog, &s, from, to, NULL, &err), &part, &err), 0);
 			for (size_t k = 0; k < part.intervals; k++) {
 				while (whole.interval[at].end < part.interval[k].start)
 					at++;
@@ -424,7 +425,7 @@ static void steps(void **state)
 	for (int64_t span = history_end(w->h); span > 3; span /= 50) {
 		struct flow whole, f;
 		int64_t from = history_end(w->h) - span;
-		assert_int_equal(flow_of(&w->catalog, &s, from, from + span, NULL, &whole, &err), 0);
+		assert_int_equal(query_answer(flow_open(&w->catalog, &s, from, from + span, NULL, &err), &whole, &err), 0);
 		for (unsigned columns = 0; columns < 300; columns = columns * 9 + 1) {
 			struct query *q = flow_open(&w->catalog, &s, from, from + span,
 			                            &(struct flow_options){ .intervals = 1000, .columns = columns }, &err);
@@ -436,7 +437,7 @@ static void steps(void **state)
 				done = query_done(q);
 			}
 			assert_true(done == 1);
-			flow_take(q, &f);
+			query_take(q, &f);
 			query_close(q);
 			check_sums(&whole, &f, &spilled);
 			assert_true(f.intervals == (whole.intervals <= 1000 ? whole.intervals : 0));
@@ -457,12 +458,12 @@ static void steps_of_matrices_and_gaps(void **state)
 	struct gap_options o = { 0, history_end(w->h), 0, 50, false };
 	struct gap_list once, l;
 	struct steal all, m;
-	assert_int_equal(gap_list_of(&w->catalog, &s, &o, &once, &err), 0);
+	assert_int_equal(query_answer(gap_list_open(&w->catalog, &s, &o), &once, &err), 0);
 	struct query *q = gap_list_open(&w->catalog, &s, &o);
 	size_t n = 0;
 	while (query_step(q, 0, &err) == 0)
 		n++;
-	gap_list_take(q, &l);
+	query_take(q, &l);
 	query_close(q);
 	assert_true(n > 10 && l.all.count == once.all.count && l.all.total == once.all.total && l.items == once.items &&
 	            l.all.p50 == once.all.p50);
@@ -477,7 +478,7 @@ static void steps_of_matrices_and_gaps(void **state)
 			q = steal_open(&w->catalog, &(struct steal_options){ (enum steal_by)by, NULL, 0, o.to, most, GROUP_NONE });
 			while (query_step(q, 0, &err) == 0)
 				n++;
-			steal_take(q, &m);
+			query_take(q, &m);
 			query_close(q);
 			assert_int_equal(m.by, most ? STEAL_BY_MACHINE : by);
 			assert_true((most != 0 && by != STEAL_BY_MACHINE) == (m.cells != all.cells));

@@ -1,6 +1,7 @@
 /* Flows, gaps and the steal matrix of random histories, compared with a brute-force resolver with one value per
  * attribute and ns. Most histories contain contradictions (threads that wait for themselves, CPUs without a thread): for
  * any file, the answers must tile the window, add up and agree. */
+#include "query_answers.h"
 #include "query_brute.h"
 #include "test.h"
 
@@ -58,7 +59,8 @@ static void check_thread(const struct world *w, int i, int64_t from, int64_t to)
 		first++;
 	while (last >= 0 && model.status[i].v[last] == NUL)
 		last--;
-	int r = flow_of(&w->catalog, &(struct target){ TARGET_THREAD, catalog_index(w, i) }, from, to, &options, &f, &err);
+	const struct target s = { TARGET_THREAD, catalog_index(w, i) };
+	int r = query_answer(flow_open(&w->catalog, &s, from, to, &options, &err), &f, &err);
 	if (last < first || to < first || from > last) {
 		assert_int_equal(r, -1);
 		return;
@@ -140,7 +142,7 @@ static void check_pieces(const struct world *w, const struct target *s, const st
 		assert_int_equal(sums.ns[i], 0);
 }
 
-/* Compares gap_find() and gap_at() at each ns, and steal_time() in a random window with gap_list_of(). */
+/* Compares gap_find() and gap_at() at each ns, and steal_time() in a random window with the list of gaps. */
 static void check_gaps(const struct world *w, const struct target *s)
 {
 	struct error err = ERROR_INIT;
@@ -188,7 +190,7 @@ static void check_gaps(const struct world *w, const struct target *s)
 	assert_int_equal(ns, demand.lost);
 	struct gap_list l;
 	struct gap_options o = { from, to, 0, 0, false };
-	assert_int_equal(gap_list_of(&w->catalog, s, &o, &l, &err), 0);
+	assert_int_equal(query_answer(gap_list_open(&w->catalog, s, &o), &l, &err), 0);
 	assert_int_equal(l.all.total, want);
 	assert_int_equal(l.all.count, pieces);
 	assert_int_equal(l.items, pieces);
@@ -203,7 +205,7 @@ static void check_gaps(const struct world *w, const struct target *s)
 	check_pieces(w, s, &l, from, to);
 	gap_list_release(&l);
 	o = (struct gap_options){ from, to, min, 2, false };
-	assert_int_equal(gap_list_of(&w->catalog, s, &o, &l, &err), 0);
+	assert_int_equal(query_answer(gap_list_open(&w->catalog, s, &o), &l, &err), 0);
 	assert_int_equal(l.all.count, longer);
 	assert_int_equal(l.items, longer < 2 ? longer : 2);
 	gap_list_release(&l);
@@ -325,7 +327,7 @@ static void check_words(const struct world *w)
 	assert_int_equal(explain_status(&w->catalog, &c, t, line, sizeof line, &err), 0);
 	if (explain_window(&w->catalog, &s, t, SPAN, &text, &err) == 0)
 		free(text);
-	if (explain_at(&w->catalog, &s, t, &text, &err) == 0)
+	if (query_answer(explain_open(&w->catalog, &s, t, &err), &text, &err) == 0)
 		free(text);
 	assert_int_equal(periodic_timers_of(&w->catalog, 0, SPAN, &l, &err), 0);
 	periodic_release(&l);
@@ -363,7 +365,8 @@ static char *all_flows(const struct world *w, char *buf, size_t size, bool *fail
 	for (uint32_t i = 0; i < w->catalog.threads; i++) {
 		struct error err = ERROR_INIT;
 		struct flow f;
-		if (flow_of(&w->catalog, &(struct target){ TARGET_THREAD, i }, INT64_MIN, INT64_MAX, NULL, &f, &err) < 0) {
+		const struct target s = { TARGET_THREAD, i };
+		if (query_answer(flow_open(&w->catalog, &s, INT64_MIN, INT64_MAX, NULL, &err), &f, &err) < 0) {
 			assert_true(err.text[0]);
 			*failed = *failed || !strstr(err.text, "nothing is known");
 			continue;

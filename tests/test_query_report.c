@@ -1,5 +1,6 @@
 /* Lists of gaps, the steal matrix, periodic timers, the text and the sentences. */
 #include "base/text.h"
+#include "query_answers.h"
 #include "query_world.h"
 #include "test.h"
 
@@ -47,7 +48,7 @@ static void critical_task(void **state)
 	(void)state;
 	thirds(&w);
 	struct target s = world_target(&w, "Debian/3525");
-	assert_int_equal(flow_of(&w.catalog, &s, INT64_MIN, INT64_MAX, NULL, &f, &err), 0);
+	assert_int_equal(query_answer(flow_open(&w.catalog, &s, INT64_MIN, INT64_MAX, NULL, &err), &f, &err), 0);
 	world_check_tiling(&f);
 	assert_int_equal(f.entries, 4);
 	assert_int_equal(f.entry[0].duration, 30 * MS);
@@ -66,7 +67,7 @@ static void critical_task(void **state)
 	flow_release(&f);
 	/* one cell of the lanes is 1 ms */
 	struct flow_options cells = { .intervals = SIZE_MAX, .columns = flow_text_columns(0) };
-	assert_int_equal(flow_of(&w.catalog, &s, 0, history_begin(w.h) + 26 * MS - 1, &cells, &f, &err), 0);
+	assert_int_equal(query_answer(flow_open(&w.catalog, &s, 0, history_begin(w.h) + 26 * MS - 1, &cells, &err), &f, &err), 0);
 	to = open_memstream(&text, &size);
 	assert_int_equal(flow_write_text(&w.catalog, &f, &s, &o, to, &err), 0);
 	fclose(to);
@@ -110,7 +111,7 @@ static void lists(void **state)
 	int64_t begin = history_begin(w.h), end = history_end(w.h);
 	struct target s = world_target(&w, "Debian");
 	struct gap_options o = { begin, end, 0, 0, false };
-	assert_int_equal(gap_list_of(&w.catalog, &s, &o, &l, &err), 0);
+	assert_int_equal(query_answer(gap_list_open(&w.catalog, &s, &o), &l, &err), 0);
 	assert_int_equal(steal_time(&w.catalog, &s, begin, end, &ns, &err), 0);
 	assert_int_equal(l.all.count, 30);
 	assert_int_equal(l.items, 30);
@@ -127,16 +128,16 @@ static void lists(void **state)
 	gap_list_release(&l);
 	/* cut at both ends: half of the first gap is cut off, so it is the shortest */
 	o = (struct gap_options){ begin + 2 * MS, end, 2 * MS, 3, false };
-	assert_int_equal(gap_list_of(&w.catalog, &s, &o, &l, &err), 0);
+	assert_int_equal(query_answer(gap_list_open(&w.catalog, &s, &o), &l, &err), 0);
 	assert_int_equal(l.all.count, 29);
 	assert_int_equal(l.items, 3);
 	assert_int_equal(l.item[0].gap.start, begin + 4 * MS);
 	gap_list_release(&l);
 	o = (struct gap_options){ end + 1, end + 10, 0, 0, false };
-	assert_int_equal(gap_list_of(&w.catalog, &s, &o, &l, &err), 0);
+	assert_int_equal(query_answer(gap_list_open(&w.catalog, &s, &o), &l, &err), 0);
 	assert_int_equal(l.all.count, 0);
 	gap_list_release(&l);
-	assert_int_equal(gap_list_of(&w.catalog, NULL, &(struct gap_options){ begin, end, 0, 1, false }, &l, &err), 0);
+	assert_int_equal(query_answer(gap_list_open(&w.catalog, NULL, &(struct gap_options){ begin, end, 0, 1, false }), &l, &err), 0);
 	assert_int_equal(l.all.count, 60);
 	assert_int_equal(l.rows, 2);
 	for (size_t i = 0; i < 2; i++) {  /* 30 gaps of 2 ms each, including gaps beyond `top` */
@@ -239,10 +240,10 @@ static void sentences(void **state)
 		"Confidence: high; nothing is unknown; guest clock error <= 1.50 us.\n"
 		"Next: Ubuntu/77 cc\\e[31m, a thread of another VM, shares this CPU (stealscope flow FILE Ubuntu/77).\n");
 	free(text);
-	assert_int_equal(explain_at(&w.catalog, &cpu, begin + 5 * MS, &text, &err), 0);
+	assert_int_equal(query_answer(explain_open(&w.catalog, &cpu, begin + 5 * MS, &err), &text, &err), 0);
 	assert_memory_equal(text, "Debian/vCPU0 was PREEMPTED for 2.00 ms from 00:16:40.004000.\n", 60);
 	free(text);
-	assert_int_equal(explain_at(&w.catalog, &cpu, begin + 5 * MS, &text, &err), 0);
+	assert_int_equal(query_answer(explain_open(&w.catalog, &cpu, begin + 5 * MS, &err), &text, &err), 0);
 	assert_non_null(strstr(text, "2.00 ms from 00:16:40.004000.\nMain delay: "));
 	free(text);
 	assert_int_equal(explain_status(&w.catalog, &cpu, begin + 5 * MS, line, sizeof line, &err), 0);

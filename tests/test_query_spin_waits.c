@@ -25,7 +25,7 @@ static void check_own(const struct world *w, int64_t end, const char *whose, siz
 	struct lock_list l;
 	struct error err = ERROR_INIT;
 	struct target s = world_target(w, whose);
-	assert_int_equal(locks_of(&w->catalog, &s, 0, end, &l, &err), 0);
+	assert_int_equal(query_answer(locks_open(&w->catalog, &s, 0, end), &l, &err), 0);
 	assert_int_equal(l.waits, waits);
 	locks_release(&l);
 }
@@ -37,7 +37,7 @@ static void check(struct world *w, int64_t end, const char *want)
 	struct error err = ERROR_INIT;
 	char text[1000] = "";
 	world_close(w, 0, end);
-	assert_int_equal(locks_of(&w->catalog, NULL, 0, end, &l, &err), 0);
+	assert_int_equal(query_answer(locks_open(&w->catalog, NULL, 0, end), &l, &err), 0);
 	for (size_t i = 0; i < l.waits; i++) {
 		const struct lock_wait *wait = &l.wait[i];
 		size_t used = strlen(text);

@@ -1,5 +1,6 @@
 /* query/: the summary, compared with other queries: the values of each row with its list of gaps, and the culprit with
  * the steal matrix. */
+#include "query_answers.h"
 #include "test.h"
 
 #include <unistd.h>
@@ -20,7 +21,7 @@ static void check_gaps(const struct catalog *catalog, const struct summary *s, c
 	struct error err = ERROR_INIT;
 	struct gap_list list;
 	int64_t taken;
-	assert_int_equal(gap_list_of(catalog, &row->target, &(struct gap_options){ .from = s->start, .to = s->end }, &list,
+	assert_int_equal(query_answer(gap_list_open(catalog, &row->target, &(struct gap_options){ .from = s->start, .to = s->end }), &list,
 	                             &err),
 	                 0);
 	assert_int_equal(steal_time(catalog, &row->target, s->start, s->end, &taken, &err), 0);
@@ -132,7 +133,7 @@ static void check_windows(const struct catalog *catalog)
 		int64_t from = round ? UI_WORLD_BEGIN + dice(UI_WORLD_SPAN / 2) : INT64_MIN;
 		int64_t to = round ? from + dice(UI_WORLD_SPAN / 2) : INT64_MAX;
 		struct summary_options o = { .from = from, .to = to, .gaps = true };
-		assert_int_equal(summary_of(catalog, &o, &s, &err), 0);
+		assert_int_equal(query_answer(summary_open(catalog, &o), &s, &err), 0);
 		check_rows(catalog, &s);
 		for (size_t i = 1; i < s.rows; i++)
 			assert_true(i == s.machines || comes_before(catalog, &s.row[i - 1], &s.row[i]));
@@ -158,13 +159,13 @@ static void check_ways(const struct catalog *catalog)
 	struct error err = ERROR_INIT;
 	struct summary all, some;
 	struct summary_options o = { .from = INT64_MIN, .to = INT64_MAX, .gaps = true };
-	assert_int_equal(summary_of(catalog, &o, &all, &err), 0);
+	assert_int_equal(query_answer(summary_open(catalog, &o), &all, &err), 0);
 	struct query *q = summary_open(catalog, &o);
 	int done, steps = 0;
 	while ((done = query_step(q, 1, &err)) == 0)
 		steps++;
 	assert_true(done > 0 && steps > 1);
-	summary_take(q, &some);
+	query_take(q, &some);
 	query_close(q);
 	assert_int_equal(some.rows, all.rows);
 	for (size_t i = 0; i < all.rows; i++) {
@@ -177,7 +178,7 @@ static void check_ways(const struct catalog *catalog)
 	struct target debian = { TARGET_MACHINE, (uint32_t)catalog_find_machine(catalog, "Debian") };
 	o.only = &debian;
 	o.gaps = false;
-	assert_int_equal(summary_of(catalog, &o, &some, &err), 0);
+	assert_int_equal(query_answer(summary_open(catalog, &o), &some, &err), 0);
 	assert_int_equal(some.machines, 1);
 	assert_true(some.rows > 1 && some.rows < all.rows && some.row[0].demand.lost > 0 && some.row[0].gaps == 0);
 	for (size_t i = 0; i < some.rows; i++)
@@ -187,7 +188,7 @@ static void check_ways(const struct catalog *catalog)
 	q = summary_open(catalog, &o);  /* closed before its end */
 	query_close(q);
 	o = (struct summary_options){ .from = 1, .to = 0, .gaps = true };
-	assert_int_equal(summary_of(catalog, &o, &some, &err), 0);
+	assert_int_equal(query_answer(summary_open(catalog, &o), &some, &err), 0);
 	assert_int_equal(some.rows, 0);
 	summary_release(&some);
 	summary_release(&all);

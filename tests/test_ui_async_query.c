@@ -1,4 +1,5 @@
 /* Tests of ui/: answers of the worker threads equal direct queries, regardless of earlier questions. */
+#include "query_answers.h"
 #include "test.h"
 
 #include <stdatomic.h>
@@ -83,10 +84,10 @@ static void test_slices_add_up(void **state)
 			const int64_t from = UI_WORLD_BEGIN + (t * 7919 + span) % (UI_WORLD_SPAN - span + 1), to = from + span - 1;
 			struct flow flow, got;
 			struct query *query = answer_to(a, open_flow(t, from, to, &err), &err);
-			int status = flow_of(&catalog, &(struct target){ TARGET_THREAD, t }, from, to, NULL, &flow, &err);
+			int status = query_answer(flow_open(&catalog, &(struct target){ TARGET_THREAD, t }, from, to, NULL, &err), &flow, &err);
 			assert_int_equal(status, query ? 0 : -1);
 			if (status == 0) {
-				flow_take(query, &got);
+				query_take(query, &got);
 				same_flow(&got, &flow);
 				flow_release(&got);
 			}
@@ -94,7 +95,7 @@ static void test_slices_add_up(void **state)
 			query_close(query);
 			struct steal steal, taken;
 			query = answer_to(a, open_steal(from, to), &err);
-			steal_take(query, &taken);
+			query_take(query, &taken);
 			assert_int_equal(steal_matrix(&catalog, STEAL_BY_THREAD, NULL, from, to, &steal, &err), 0);
 			same_steal(&taken, &steal);
 			steal_release(&steal);
@@ -123,7 +124,7 @@ static void test_the_last_question_counts(void **state)
 		struct query *query = answer_of(a, &flow, &err);
 		struct flow got;
 		assert_non_null(query);
-		flow_take(query, &got);
+		query_take(query, &got);
 		assert_true(got.end == to);
 		flow_release(&got);
 		query_close(query);
@@ -152,13 +153,17 @@ static void test_sentences_and_errors(void **state)
 			struct error err = ERROR_INIT, direct = ERROR_INIT;
 			struct query *query = answer_to(a, status_open(&catalog, &s, t), &err);
 			assert_int_equal(explain_status(&catalog, &s, t, sentence, sizeof sentence, &direct), query ? 0 : -1);
-			char *text = query ? explain_take(query) : NULL, *paragraph;
+			char *text = NULL, *paragraph;
+			if (query)
+				query_take(query, &text);
 			assert_string_equal(text ? text : "", sentence);
 			free(text);
 			query_close(query);
 			query = answer_to(a, explain_open(&catalog, &s, t, &err), &err);
-			assert_int_equal(explain_at(&catalog, &s, t, &paragraph, &direct), query ? 0 : -1);
-			text = query ? explain_take(query) : NULL;
+			assert_int_equal(query_answer(explain_open(&catalog, &s, t, &direct), &paragraph, &direct), query ? 0 : -1);
+			text = NULL;
+			if (query)
+				query_take(query, &text);
 			assert_string_equal(text ? text : err.text, paragraph ? paragraph : direct.text);
 			paragraphs += query != NULL;
 			free(text);

@@ -193,11 +193,11 @@ static void test_overview(void **state)
 	struct gap_list gaps, of_vm;
 	struct target victim = { TARGET_THREAD, app.view.row.index };
 	const struct gap_options options = { .from = INT64_MIN, .to = INT64_MAX, .top = 1 };
-	assert_int_equal(gap_list_of(&app.catalog, &victim, &options, &gaps, NULL), 0);
+	assert_int_equal(query_answer(gap_list_open(&app.catalog, &victim, &options), &gaps, NULL), 0);
 	assert_shows("O", "- most delayed in 80.0 ms, by time lost: 4 machines, 5 threads");
 	assert_true(app.focused && pane_height(&app, 35) == 35 && app.view.row.kind == ROW_MACHINE);  /* the verdict's target */
 	victim = (struct target){ TARGET_MACHINE, app.view.row.index };
-	assert_int_equal(gap_list_of(&app.catalog, &victim, &options, &of_vm, NULL), 0);
+	assert_int_equal(query_answer(gap_list_open(&app.catalog, &victim, &options), &of_vm, NULL), 0);
 	assert_int_equal(app.view.cursor, of_vm.item[0].gap.start);  /* the user has not moved the cursor */
 	gap_list_release(&of_vm);
 	assert_shows("", "Debian lost 26.8 ms of 89.0 ms runnable time, 97 %");
@@ -304,7 +304,7 @@ static void test_gaps(void **state)
 	struct gap_list gaps;
 	struct target victim = { TARGET_THREAD, app.view.row.index };
 	int64_t first = INT64_MAX;
-	assert_int_equal(gap_list_of(&app.catalog, &victim, &(struct gap_options){ .from = INT64_MIN, .to = INT64_MAX },
+	assert_int_equal(query_answer(gap_list_open(&app.catalog, &victim, &(struct gap_options){ .from = INT64_MIN, .to = INT64_MAX }),
 	                             &gaps, NULL), 0);
 	for (size_t i = 0; i < gaps.items; i++)
 		first = gaps.item[i].gap.start < first ? gaps.item[i].gap.start : first;
@@ -342,7 +342,7 @@ static void test_locks(void **state)
 	char command[300], line[400] = "", file[200];
 	while (strcmp(app.catalog.machine[machine.index].name, "Debian") != 0)
 		machine.index++;
-	assert_int_equal(locks_of(&app.catalog, &machine, INT64_MIN, INT64_MAX, &l, NULL), 0);
+	assert_int_equal(query_answer(locks_open(&app.catalog, &machine, INT64_MIN, INT64_MAX), &l, NULL), 0);
 	assert_int_equal(l.waits, 5);
 	assert_shows(":Debian<Enter>P", "5 gaps of Debian in 80.0 ms: 26.1 ms; b: lock waits, by length ");
 	assert_shows("b", "5 lock waits of Debian in 80.0 ms: 60.0 ms, 26.1 ms taken from holders");

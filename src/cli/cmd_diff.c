@@ -25,7 +25,7 @@ static int find_unknown(const struct diff_side side[2], const char **why, struct
 	struct findings l;
 	*why = NULL;
 	for (int i = 0; i < 2; i++) {
-		if (findings_of(side[i].catalog, NULL, side[i].from, side[i].to, &l, err))
+		if (query_answer(findings_open(side[i].catalog, NULL, side[i].from, side[i].to), &l, err))
 			return -1;
 		const enum note_code code = l.item[0].why;
 		if (l.item[0].kind == FINDING_NOTHING)

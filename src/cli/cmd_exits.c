@@ -14,16 +14,12 @@ static int print_exits(struct query_context *s, const char *only, bool by_thread
 	struct exit_list list;
 	if (only && target_parse(s, only, &target, err))
 		return -1;
-	struct query *q = exits_open(&s->catalog, &(struct exit_options){ .only = only ? &target : NULL, .from = s->window.from,
-		.to = s->window.to, .by_thread = by_thread || (only && target.kind == TARGET_THREAD) }, err);
-	int rc = q ? query_context_run(q, err) : -1;
-	if (rc == 0)
-		exits_take(q, &list);
-	query_close(q);
-	if (rc)
+	const struct exit_options options = { .only = only ? &target : NULL, .from = s->window.from, .to = s->window.to,
+		.by_thread = by_thread || (only && target.kind == TARGET_THREAD) };
+	if (query_context_answer(exits_open(&s->catalog, &options, err), &list, err))
 		return -1;
 	query_context_about(s, only ? &target : NULL, how);
-	rc = report_exits(stdout, how, &s->catalog, &list, by_thread, histogram, &s->origin, err);
+	const int rc = report_exits(stdout, how, &s->catalog, &list, by_thread, histogram, &s->origin, err);
 	exits_release(&list);
 	return rc;
 }

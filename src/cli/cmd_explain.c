@@ -39,7 +39,7 @@ static int explain_time(struct query_context *s, const char *name, const char *a
 	char *text = NULL;
 	int64_t t = 0;
 	if (target_parse(s, name, &target, err) || find_time(s, &target, at, &t, err) ||
-	    explain_at(&s->catalog, &target, t, &text, err))
+	    query_answer(explain_open(&s->catalog, &target, t, err), &text, err))
 		return -1;
 	prose_print(text, s->named);
 	free(text);
@@ -86,7 +86,7 @@ static int explain_all_at(struct query_context *s, const char *at, size_t top, s
 		qsort(all.gap, all.len, sizeof *all.gap, compare_gaps_at);
 	for (size_t i = 0; i < all.len && (!top || i < top) && rc == 0; i++) {
 		char *text = NULL;
-		rc = explain_at(catalog, &all.gap[i].target, t, &text, err);
+		rc = query_answer(explain_open(catalog, &all.gap[i].target, t, err), &text, err);
 		if (rc == 0 && i)
 			putchar('\n');
 		if (rc == 0)
@@ -185,7 +185,7 @@ static int measure(struct query_context *s, const struct target *target, const s
 		*why = reason < NOTE_CODE_COUNT ? note_row[reason].name : "no event";
 	findings_release(&l);
 	if (demand_of(&s->catalog, target, s->window.from, s->window.to, &d, err) ||
-	    culprit_sums_of(&s->catalog, target, s->window.from, s->window.to, &sums, err))
+	    query_answer(culprit_sums_open(&s->catalog, target, s->window.from, s->window.to), &sums, err))
 		return -1;
 	for (size_t i = 0; i < sums.rows; i++)
 		for (size_t k = 0; k < sums.row[i].culprits; k++)

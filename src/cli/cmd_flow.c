@@ -12,7 +12,7 @@ static int print_flow(struct query_context *s, const struct target *target, cons
 	struct flow f;
 	struct flow_options options = { .intervals = text->intervals ? SIZE_MAX : 0,
 		.columns = flow_text_columns(text->width) };
-	if (query_context_flow(s, target, &options, &f, err) < 0)
+	if (query_context_answer(flow_open(&s->catalog, target, s->window.from, s->window.to, &options, err), &f, err))
 		return -1;
 	query_context_about(s, target, how);
 	int rc = report_flow(stdout, how, &s->catalog, target, &f, text, &s->origin, err);

@@ -47,15 +47,10 @@ static int print_locks(struct query_context *s, const char *target_text, size_t 
 	struct lock_list l;
 	if (target_text && target_parse_victim(s, target_text, &target, err))
 		return -1;
-	struct query *q = locks_open(&s->catalog, target_text ? &target : NULL, s->window.from, s->window.to);
-	int rc = query_context_run(q, err);
-	if (rc == 0)
-		locks_take(q, &l);
-	query_close(q);
-	if (rc)
+	if (query_context_answer(locks_open(&s->catalog, target_text ? &target : NULL, s->window.from, s->window.to), &l, err))
 		return -1;
 	query_context_about(s, target_text ? &target : NULL, how);
-	rc = report_locks(stdout, how, &s->catalog, &l, target_text ? &target : NULL, top, &s->origin, err);
+	const int rc = report_locks(stdout, how, &s->catalog, &l, target_text ? &target : NULL, top, &s->origin, err);
 	locks_release(&l);
 	return rc;
 }
@@ -97,7 +92,7 @@ static int list_gaps(struct query_context *s, const char *target_text, struct ga
 	if (view == ONE_BY_ONE || view == ALL_CULPRITS)
 		options.top = query_context_fit_rows(s, top, TOP, LINES_AFTER, how);
 	const struct target *selected = target_text ? &target : NULL;
-	if (query_context_gaps(s, selected, &options, &list, err) < 0)
+	if (query_context_answer(gap_list_open(&s->catalog, selected, &options), &list, err))
 		return -1;
 	int rc;
 	if (view == LENGTHS)

@@ -15,16 +15,11 @@ static int print_path(struct query_context *s, const char *target_text, bool sum
 	if (target_is_pcpu(s, &target))
 		return error_set(err, STATUS_USAGE, "use a thread, for example Debian/3525, or a vCPU, Debian/CPU0",
 		                 "%s: not a thread or vCPU", target_text);
-	struct query *q = path_open(&s->catalog, &target, s->window.from, s->window.to, err);
-	int rc = q ? query_context_run(q, err) : -1;
-	if (rc == 0)
-		path_take(q, &path);
-	query_close(q);
-	if (rc)
+	if (query_context_answer(path_open(&s->catalog, &target, s->window.from, s->window.to, err), &path, err))
 		return -1;
 	s->window = (struct window){ path.start, path.end };
 	query_context_about(s, &target, how);
-	rc = report_path(stdout, how, &s->catalog, &path, sums, top, &s->origin, err);
+	const int rc = report_path(stdout, how, &s->catalog, &path, sums, top, &s->origin, err);
 	path_release(&path);
 	return rc;
 }

@@ -16,7 +16,8 @@ static int print_users(struct query_context *s, const struct target *cpu, unsign
                        struct error *err)
 {
 	struct flow f;
-	if (query_context_flow(s, cpu, &(struct flow_options){ 0 }, &f, err) < 0)
+	struct query *q = flow_open(&s->catalog, cpu, s->window.from, s->window.to, &(struct flow_options){ 0 }, err);
+	if (query_context_answer(q, &f, err))
 		return -1;
 	query_context_about(s, cpu, how);
 	const size_t entries = f.entries, most = query_context_fit_rows(s, top, 0, LINES_AFTER, how);
@@ -41,17 +42,13 @@ static int print_matrix(struct query_context *query_context, const char *only, e
 		return print_users(query_context, &target, most, how, err);
 	struct query *q = steal_open(&query_context->catalog, &(struct steal_options){ .by = by, .only = only ? &target : NULL,
 		.grouping = grouping, .from = query_context->window.from, .to = query_context->window.to });
-	int rc = query_context_run(q, err);
-	if (rc == 0)
-		steal_take(q, &s);
-	query_close(q);
-	if (rc)
+	if (query_context_answer(q, &s, err))
 		return -1;
 	query_context_about(query_context, only ? &target : NULL, how);
 	const size_t cells = s.cells, top = query_context_fit_rows(query_context, most, 0, LINES_AFTER, how);
 	s.cells = top && top < cells ? top : cells;
 	query_context_note_omitted(query_context, s.cells, cells, "cells of the matrix", how);
-	rc = report_steal(stdout, how, &query_context->catalog, &s, only ? &target : NULL, &query_context->origin, err);
+	int rc = report_steal(stdout, how, &query_context->catalog, &s, only ? &target : NULL, &query_context->origin, err);
 	if (rc == 0 && how.format == FORMAT_TEXT && s.cells < cells)
 		printf("\nshown: %zu of %zu cells (--top)\n", s.cells, cells);
 	if (rc == 0 && by == STEAL_BY_MACHINE)
@@ -74,10 +71,7 @@ static int print_cores(struct query_context *query_context, const char *only, un
 		                 "%s: the cores of the host are unknown", query_context->named);
 	const size_t n = core_share_targets(catalog, only ? &target : NULL, &targets);
 	struct query *q = core_share_open(catalog, targets, n, query_context->window.from, query_context->window.to);
-	int rc = query_context_run(q, err);
-	if (rc == 0)
-		core_share_take(q, &s);
-	query_close(q);
+	int rc = query_context_answer(q, &s, err);
 	free(targets);
 	if (rc)
 		return -1;

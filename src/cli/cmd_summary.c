@@ -39,14 +39,10 @@ static int query_summary(struct query_context *ctx, const char *machine, const s
 		return error_set(err, STATUS_USAGE, "stealscope explain accepts threads and vCPUs", "'%s' is not a machine",
 		                 machine);
 	options.only = machine ? target : NULL;
-	struct query *q = summary_open(&ctx->catalog, &options);
-	int rc = query_context_run(q, err);
-	if (rc == 0)
-		summary_take(q, out);
-	if (rc == 0)
-		summary_sort(out, &ctx->catalog, (enum summary_order)as->order);
-	query_close(q);
-	return rc;
+	if (query_context_answer(summary_open(&ctx->catalog, &options), out, err))
+		return -1;
+	summary_sort(out, &ctx->catalog, (enum summary_order)as->order);
+	return 0;
 }
 
 /* Computes the shared cores of all rows. *known: points to out; NULL if the topology is unknown, or for groups. */
@@ -56,11 +52,7 @@ static int query_cores(const struct query_context *ctx, const struct summary *s,
 	struct query *q = core_share_open_summary(&ctx->catalog, s);
 	*known = q ? out : NULL;
 	*out = (struct core_share){ 0 };
-	const int rc = q ? query_context_run(q, err) : 0;
-	if (q && rc == 0)
-		core_share_take(q, out);
-	query_close(q);
-	return rc;
+	return q ? query_context_answer(q, out, err) : 0;
 }
 
 /* Counts the lines around the thread table: verdict, heading, machines, and what follows. */

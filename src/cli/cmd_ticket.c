@@ -141,7 +141,7 @@ static int explain(const struct query_context *s, const struct target *target, s
 {
 	struct findings l = { 0 };
 	char *all = NULL;
-	int rc = findings_of(&s->catalog, target, s->window.from, s->window.to, &l, err);
+	int rc = query_answer(findings_open(&s->catalog, target, s->window.from, s->window.to), &l, err);
 	if (rc == 0)
 		*first = l.item[0];
 	findings_release(&l);

@@ -74,7 +74,7 @@ static int print_latencies(struct query_context *s, const char *only, struct rep
 	                                     .after_sleep = true };
 	if (only && target_parse_victim(s, only, &target, err))
 		return -1;
-	if (query_context_gaps(s, only ? &target : NULL, &options, &list, err) < 0)
+	if (query_context_answer(gap_list_open(&s->catalog, only ? &target : NULL, &options), &list, err))
 		return -1;
 	int rc = 0;
 	query_context_about(s, only ? &target : NULL, how);
@@ -98,7 +98,7 @@ static int print_waits(struct query_context *s, const char *only, bool polling, 
 		return -1;
 	if (polling)
 		return print_polls(s, only ? &target : NULL, how, err);
-	if (waits_of(&s->catalog, only ? &target : NULL, s->window.from, s->window.to, &list, err))
+	if (query_answer(waits_open(&s->catalog, only ? &target : NULL, s->window.from, s->window.to), &list, err))
 		return -1;
 	query_context_about(s, only ? &target : NULL, how);
 	warn_wakeups_unknown(s, &list, how);

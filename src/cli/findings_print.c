@@ -13,13 +13,7 @@
 
 int findings_query(struct query_context *s, const struct target *target, struct findings *out, struct error *err)
 {
-	struct query *q = findings_open(&s->catalog, target, s->window.from, s->window.to);
-	const int rc = query_context_run(q, err);
-	*out = (struct findings){ 0 };
-	if (rc == 0)
-		findings_take(q, out);
-	query_close(q);
-	return rc;
+	return query_context_answer(findings_open(&s->catalog, target, s->window.from, s->window.to), out, err);
 }
 
 void findings_print(const struct query_context *s, const struct findings *l, size_t most)

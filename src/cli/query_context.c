@@ -35,34 +35,12 @@ int query_context_begin(struct query_context *s, const struct opts *opts, int ar
 	return query_context_open(s, argv[first], when, err) ? query_context_close(s, -1, err) : 0;
 }
 
-int query_context_run(struct query *q, struct error *err)
+int query_context_answer_bytes(struct query *q, void *answer, size_t bytes, struct error *err)
 {
 	struct progress_bar bar;
 	struct progress progress = progress_bar_begin(&bar, NULL);
-	int rc = query_run(q, &progress, err);
+	const int rc = query_answer_bytes(q, &progress, answer, bytes, err);
 	progress_bar_end(&bar);
-	return rc;
-}
-
-int query_context_gaps(struct query_context *s, const struct target *target, const struct gap_options *options,
-                       struct gap_list *gaps, struct error *err)
-{
-	struct query *q = gap_list_open(&s->catalog, target, options);
-	const int rc = query_context_run(q, err);
-	if (rc == 0)
-		gap_list_take(q, gaps);
-	query_close(q);
-	return rc;
-}
-
-int query_context_flow(struct query_context *s, const struct target *target, const struct flow_options *options,
-                       struct flow *flow, struct error *err)
-{
-	struct query *q = flow_open(&s->catalog, target, s->window.from, s->window.to, options, err);
-	const int rc = q ? query_context_run(q, err) : -1;
-	if (rc == 0)
-		flow_take(q, flow);
-	query_close(q);
 	return rc;
 }
 

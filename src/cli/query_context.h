@@ -23,13 +23,9 @@ int query_context_close(struct query_context *s, int rc, struct error *err);
 int query_context_begin(struct query_context *s, const struct opts *opts, int argc, char **argv,
                         const struct window_options *when, const char **target_text, struct error *err);
 
-/* Runs a query to its end, with progress on a terminal; Ctrl-C cancels it. */
-int query_context_run(struct query *q, struct error *err);
-/* Answer a whole query of one kind; the caller releases the answer. Return 0, -1: error. */
-int query_context_gaps(struct query_context *s, const struct target *target, const struct gap_options *options,
-                       struct gap_list *gaps, struct error *err);
-int query_context_flow(struct query_context *s, const struct target *target, const struct flow_options *options,
-                       struct flow *flow, struct error *err);
+/* query_answer() with progress on a terminal; Ctrl-C cancels it. */
+#define query_context_answer(q, out, err) query_context_answer_bytes((q), (out), sizeof *(out), (err))
+int query_context_answer_bytes(struct query *q, void *answer, size_t bytes, struct error *err);
 
 /* Sets the target of the answer (NULL: all) and loads its provenance and warnings into s->origin. For csv, which cannot
  * contain warnings, prints them to stderr. */

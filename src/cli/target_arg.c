@@ -143,7 +143,7 @@ int target_parse_row(struct query_context *s, const char *text, struct target *o
 	struct summary summary = { 0 };
 	char name[ACTOR_TEXT], remedy[sizeof err->remedy] = "name a thread or vCPU of it";
 	size_t used = strlen(remedy), named = 0;
-	if (summary_of(&s->catalog, &options, &summary, NULL) == 0)
+	if (query_answer(summary_open(&s->catalog, &options), &summary, NULL) == 0)
 		summary_sort(&summary, &s->catalog, SUMMARY_BY_LOST);
 	for (size_t i = 0; i < summary.rows && named < (is_process ? 1 : NAMED) && used < sizeof remedy; i++) {
 		if (summary.row[i].target.kind != TARGET_THREAD)

@@ -48,22 +48,18 @@ static int add_threads(struct chosen_lanes *l, const struct ticket_timeline *t, 
 {
 	const bool of_machine = t->target && t->target->kind == TARGET_MACHINE;
 	const struct summary_options options = { .only = of_machine ? t->target : NULL, .from = t->from, .to = t->to };
-	struct summary summary = { 0 };
-	struct query *q = summary_open(t->catalog, &options);
-	const int rc = query_run(q, NULL, err);
+	struct summary summary;
 	size_t added = 0;
-	if (rc == 0) {
-		summary_take(q, &summary);
-		summary_sort(&summary, t->catalog, SUMMARY_BY_LOST);
-	}
-	query_close(q);
-	for (size_t i = 0; rc == 0 && i < summary.rows && added < THREADS_MAX; i++)
+	if (query_answer(summary_open(t->catalog, &options), &summary, err))
+		return -1;
+	summary_sort(&summary, t->catalog, SUMMARY_BY_LOST);
+	for (size_t i = 0; i < summary.rows && added < THREADS_MAX; i++)
 		if (summary.row[i].target.kind == TARGET_THREAD) {
 			add_lane(l, summary.row[i].target);
 			added++;
 		}
 	summary_release(&summary);
-	return rc;
+	return 0;
 }
 
 static int choose_lanes(struct chosen_lanes *l, const struct ticket_timeline *t, struct error *err)
@@ -218,7 +214,7 @@ static int add_part(struct lane_data *l, int64_t from, int64_t to, unsigned colu
 		add_nothing(l, from, to);
 		return 0;
 	}
-	if (flow_of(l->t->catalog, l->target, from, to, &options, &f, err))
+	if (query_answer(flow_open(l->t->catalog, l->target, from, to, &options, err), &f, err))
 		return -1;
 	add_nothing(l, from, f.start - 1);
 	if (f.intervals)

@@ -26,7 +26,8 @@ static int compute(struct filler *f, struct core_share *out)
 	if (!f->catalog->has_cores)
 		return 0;
 	const size_t n = core_share_targets(f->catalog, NULL, &target);
-	const int rc = core_share_of(f->catalog, target, n, history_begin(f->h), history_end(f->h), out, f->err);
+	struct query *q = core_share_open(f->catalog, target, n, history_begin(f->h), history_end(f->h));
+	const int rc = query_answer(q, out, f->err);
 	free(target);
 	return rc < 0 ? -1 : 1;
 }

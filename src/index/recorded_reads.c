@@ -85,7 +85,7 @@ static void ask_summary(const struct catalog *catalog, struct summary_options op
 	struct summary summary;
 	char *text = NULL;
 	options.gaps = options.grouping == GROUP_NONE;
-	if (summary_of(catalog, &options, &summary, NULL) < 0)
+	if (query_answer(summary_open(catalog, &options), &summary, NULL) < 0)
 		return;
 	summary_sort(&summary, catalog, SUMMARY_BY_LOST);
 	if (options.gaps)
@@ -109,7 +109,7 @@ static void ask_about_all(const struct catalog *catalog, int64_t from, int64_t t
 	struct periodic_list timers;
 	struct target *target = NULL;
 	const size_t n = core_share_targets(catalog, NULL, &target);
-	(void)findings_of(catalog, NULL, from, to, &findings, NULL);
+	(void)query_answer(findings_open(catalog, NULL, from, to), &findings, NULL);
 	findings_release(&findings);
 	for (int by = 0; by < THREAD_GROUPINGS; by++)
 		ask_summary(catalog, (struct summary_options){ .from = from, .to = to, .grouping = (enum thread_grouping)by });

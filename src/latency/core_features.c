@@ -35,7 +35,7 @@ int request_find_core(const struct catalog *catalog, struct request *r, struct e
 	const int vcpu = catalog->machine[machine].kind == MACHINE_VM ?
 		cpu_at_start(catalog, (uint32_t)machine, (uint32_t)thread, r->start) : -1;
 	const struct target of[2] = { { TARGET_THREAD, (uint32_t)thread }, { TARGET_CPU, (uint32_t)vcpu } };
-	if (core_share_of(catalog, of, vcpu >= 0 ? 2 : 1, r->start, r->end, &s, err))
+	if (query_answer(core_share_open(catalog, of, vcpu >= 0 ? 2 : 1, r->start, r->end), &s, err))
 		return -1;
 	const struct core_row *row = &s.row[0], *counted = &s.row[s.rows - 1];
 	r->core.shared = s.siblings ? row->time.shared : -1;

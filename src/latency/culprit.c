@@ -37,7 +37,7 @@ int request_find_culprit(const struct catalog *catalog, struct request *r, struc
 		return 0;
 	int container = request_container(catalog, (uint32_t)machine, r->tid);
 	struct flow f;
-	if (flow_of(catalog, &target, r->start, r->end, &(struct flow_options){ 0 }, &f, err))
+	if (query_answer(flow_open(catalog, &target, r->start, r->end, &(struct flow_options){ 0 }, err), &f, err))
 		return -1;
 	size_t n = 0;
 	for (size_t i = 0; i < f.entries; i++)

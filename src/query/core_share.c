@@ -269,7 +269,7 @@ static void core_close(struct query *q)
 	core_share_release(&c->answer);
 }
 
-static const struct query_kind core_query = { core_walk, core_join, core_close };
+static const struct query_kind core_query = { core_walk, core_join, core_close, ANSWER(struct core_query, answer) };
 
 struct query *core_share_open(const struct catalog *catalog, const struct target *target, size_t n, int64_t from,
                               int64_t to)
@@ -295,19 +295,6 @@ struct query *core_share_open_summary(const struct catalog *catalog, const struc
 	struct query *q = core_share_open(catalog, target, s->rows, s->start, s->end);
 	free(target);
 	return q;
-}
-
-void core_share_take(struct query *q, struct core_share *out)
-{
-	struct core_query *c = (struct core_query *)q;
-	*out = c->answer;
-	c->answer = (struct core_share){ 0 };
-}
-
-int core_share_of(const struct catalog *catalog, const struct target *target, size_t n, int64_t from, int64_t to,
-                  struct core_share *out, struct error *err)
-{
-	RETURN_ANSWER(core_share_open(catalog, target, n, from, to), core_share_take, out, err);
 }
 
 void core_share_release(struct core_share *s)

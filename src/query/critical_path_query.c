@@ -90,7 +90,7 @@ static void path_close(struct query *q)
 	actors_release(&w->ledger.actors);
 }
 
-static const struct query_kind path_query = { path_walk, path_join, path_close };
+static const struct query_kind path_query = { path_walk, path_join, path_close, ANSWER(struct path_walker, out) };
 
 struct query *path_open(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to, struct error *err)
 {
@@ -112,17 +112,4 @@ struct query *path_open(const struct catalog *catalog, const struct target *s, i
 	resolver_init(&w->r, catalog, from, to, err);
 	w->r.no_wakers = w->r.no_idle_task = true;
 	return &w->q;
-}
-
-void path_take(struct query *q, struct path *out)
-{
-	struct path_walker *w = (struct path_walker *)q;
-	*out = w->out;
-	w->out = (struct path){ 0 };
-}
-
-int path_of(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to, struct path *out,
-            struct error *err)
-{
-	RETURN_ANSWER(path_open(catalog, s, from, to, err), path_take, out, err);
 }

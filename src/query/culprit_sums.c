@@ -59,7 +59,9 @@ static void culprit_sums_close(struct query *q)
 	culprit_sums_release(&s->answer);
 }
 
-static const struct query_kind culprit_sums_query = { culprit_sums_walk, culprit_sums_join, culprit_sums_close };
+static const struct query_kind culprit_sums_query = {
+	culprit_sums_walk, culprit_sums_join, culprit_sums_close, ANSWER(struct culprit_sums_query, answer)
+};
 
 struct query *culprit_sums_open(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to)
 {
@@ -72,19 +74,6 @@ struct query *culprit_sums_open(const struct catalog *catalog, const struct targ
 	window_gaps_init(&c->sums, &c->rows);
 	c->answer = (struct culprit_sums){ .start = c->q.from, .end = c->q.to };
 	return &c->q;
-}
-
-void culprit_sums_take(struct query *q, struct culprit_sums *out)
-{
-	struct culprit_sums_query *c = (struct culprit_sums_query *)q;
-	*out = c->answer;
-	c->answer = (struct culprit_sums){ 0 };
-}
-
-int culprit_sums_of(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to,
-                    struct culprit_sums *out, struct error *err)
-{
-	RETURN_ANSWER(culprit_sums_open(catalog, s, from, to), culprit_sums_take, out, err);
 }
 
 const struct culprit_sums_row *culprit_sums_row_of(const struct culprit_sums *s, const struct catalog *catalog,

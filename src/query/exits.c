@@ -251,6 +251,8 @@ static int exits_join(struct query *q, struct error *err)
 		if (!l->len)
 			continue;
 		c->list.row[i].p99 = rank_select(l->ns, l->len, percentile_index(l->len, 99));
+		free(l->ns);
+		l->ns = NULL;
 	}
 	if (c->list.rows)
 		qsort(c->list.row, c->list.rows, sizeof *c->list.row, compare_rows);
@@ -274,7 +276,7 @@ static void exits_close(struct query *q)
 	exits_release(&c->list);
 }
 
-static const struct query_kind exits_query = { exits_walk, exits_join, exits_close };
+static const struct query_kind exits_query = { exits_walk, exits_join, exits_close, ANSWER(struct exit_counter, list) };
 
 /* ---- vCPUs of the target */
 
@@ -326,15 +328,6 @@ struct query *exits_open(const struct catalog *catalog, const struct exit_option
 	error_set(err, STATUS_USAGE, "name a VM, a vCPU as Debian/CPU0, or a thread of a guest", "%s: is not of a guest",
 	          catalog_target_text(catalog, options->only, name, sizeof name));
 	return NULL;
-}
-
-void exits_take(struct query *q, struct exit_list *out)
-{
-	struct exit_counter *c = (struct exit_counter *)q;
-	for (size_t i = 0; i < c->list.rows; i++)
-		free(c->lengths[i].ns);
-	*out = c->list;
-	c->list = (struct exit_list){ 0 };
 }
 
 void exits_release(struct exit_list *l)

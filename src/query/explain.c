@@ -300,9 +300,9 @@ int explain_window(const struct catalog *catalog, const struct target *s, int64_
 		return explain_machines(catalog, s, from, to, text, err);
 	if (explain_check_target(catalog, s, err) < 0)
 		return -1;
-	if (flow_of(catalog, s, from, to, &(struct flow_options){ 0 }, &f, err) < 0)
+	if (query_answer(flow_open(catalog, s, from, to, &(struct flow_options){ 0 }, err), &f, err) < 0)
 		return -1;
-	int status = findings_of(catalog, s, f.start, f.end, &l, err);
+	int status = query_answer(findings_open(catalog, s, f.start, f.end), &l, err);
 	if (status == 0)
 		status = explain_flow(catalog, s, &f, &l, NULL, text, err);
 	findings_release(&l);

@@ -81,7 +81,7 @@ int explain_cores(struct explanation *s, struct error *err)
 	char a[64];
 	if (!s->catalog->has_cores && !s->catalog->has_counters)
 		return 0;
-	if (core_share_of(s->catalog, &s->target, 1, s->f->start, s->f->end, &share, err) < 0)
+	if (query_answer(core_share_open(s->catalog, &s->target, 1, s->f->start, s->f->end), &share, err) < 0)
 		return -1;
 	const struct core_time *t = &share.row[0].time;
 	if (IS_LARGE(t->shared, t->ran))

@@ -173,7 +173,7 @@ int explain_path(struct explanation *s, struct error *err)
 	struct helpers all = { 0 };
 	struct wakeup_latency latency = { 0 };
 	struct path p;
-	if (path_of(s->catalog, &s->target, s->f->start, s->f->end, &p, err) < 0)
+	if (query_answer(path_open(s->catalog, &s->target, s->f->start, s->f->end, err), &p, err) < 0)
 		return -1;
 	collect_helpers(s, &p, &all);
 	measure_wakeup_latency(s, &p, &latency);

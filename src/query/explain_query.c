@@ -44,7 +44,7 @@ static int explain_join(struct query *q, struct error *err)
 	if (!e->has_flow && (done = query_step_until(e->flow, q->until, err)) <= 0)
 		return done;
 	if (!e->has_flow)
-		flow_take(e->flow, &e->f);
+		query_take(e->flow, &e->f);
 	e->has_flow = true;
 	if (e->is_sentence) {
 		status_of_gap(q->catalog, &e->moment, &e->f, &e->text);
@@ -55,7 +55,7 @@ static int explain_join(struct query *q, struct error *err)
 	done = query_step_until(e->findings, q->until, err);
 	if (done <= 0)
 		return done;
-	findings_take(e->findings, &l);
+	query_take(e->findings, &l);
 	if (explain_moment_text(q->catalog, &e->moment, &e->f, &l, &e->text, err) < 0)
 		done = -1;
 	findings_release(&l);
@@ -74,7 +74,7 @@ static void explain_close(struct query *q)
 
 static struct query *open_moment(const struct catalog *catalog, const struct target *s, int64_t t, bool is_sentence)
 {
-	static const struct query_kind kind = { NULL, explain_join, explain_close };
+	static const struct query_kind kind = { NULL, explain_join, explain_close, ANSWER(struct explain_query, text) };
 	struct explain_query *e = mem_new(1, sizeof *e);
 	query_init(&e->q, &kind, catalog, 1, 0, 0);
 	e->target = *s;
@@ -91,33 +91,4 @@ struct query *explain_open(const struct catalog *catalog, const struct target *s
 struct query *status_open(const struct catalog *catalog, const struct target *s, int64_t t)
 {
 	return open_moment(catalog, s, t, true);
-}
-
-char *explain_take(struct query *q)
-{
-	struct explain_query *e = (struct explain_query *)q;
-	char *text = e->text;
-	e->text = NULL;
-	return text;
-}
-
-int explain_at(const struct catalog *catalog, const struct target *s, int64_t t, char **text, struct error *err)
-{
-	struct query *q = explain_open(catalog, s, t, err);
-	const int rc = q ? query_run(q, NULL, err) : -1;
-	*text = rc == 0 ? explain_take(q) : NULL;
-	query_close(q);
-	return rc;
-}
-
-int explain_status(const struct catalog *catalog, const struct target *s, int64_t t, char *buf, size_t size,
-                   struct error *err)
-{
-	struct query *q = status_open(catalog, s, t);
-	const int rc = query_run(q, NULL, err);
-	char *text = rc == 0 ? explain_take(q) : NULL;
-	snprintf(buf, size, "%s", text ? text : "");
-	free(text);
-	query_close(q);
-	return rc;
 }

@@ -86,7 +86,7 @@ int explain_machines(const struct catalog *catalog, const struct target *machine
 	struct summary summary;
 	size_t size;
 	*text = NULL;
-	if (summary_of(catalog, &options, &summary, err) < 0)
+	if (query_answer(summary_open(catalog, &options), &summary, err) < 0)
 		return -1;
 	summary_sort(&summary, catalog, SUMMARY_BY_LOST);
 	struct summary_text t = { catalog, &summary, open_memstream(text, &size) };

@@ -99,7 +99,7 @@ int explain_waits(struct explanation *s, struct error *err)
 	struct wait_list l;
 	if (explanation_share(s, s->demand.slept) < NOTABLE)
 		return 0;
-	if (waits_of(s->catalog, &s->target, s->f->start, s->f->end, &l, err) < 0)
+	if (query_answer(waits_open(s->catalog, &s->target, s->f->start, s->f->end), &l, err) < 0)
 		return -1;
 	if (s->target.kind == TARGET_CPU)
 		write_wait_kinds(s, &l);

@@ -104,7 +104,7 @@ static int walk_sums(struct findings_query *v, const struct budget *budget, stru
 	const int rc = step_sub(v, budget, err);
 	if (rc <= 0)
 		return rc;
-	culprit_sums_take(v->sub, &v->sums);
+	query_take(v->sub, &v->sums);
 	query_close(v->sub);
 	v->sub = NULL;
 	return 1;
@@ -191,7 +191,7 @@ static void end_chain(struct findings_query *v)
 	const struct victim *c = &v->sleeper[v->at];
 	struct path p;
 	struct delay_chain chain;
-	path_take(v->sub, &p);
+	query_take(v->sub, &p);
 	chain_find(v->q.catalog, &c->target, &p, &chain);
 	const int64_t wanted = c->demand.ran + c->demand.lost, kept = v->chain_demand.ran + v->chain_demand.lost;
 	if (share_of(chain.ns, c->demand.alive) > FINDING_LIMIT &&
@@ -254,7 +254,7 @@ static int walk_locks(struct findings_query *v, const struct budget *budget, str
 	if (rc <= 0)
 		return rc;
 	struct lock_list l;
-	locks_take(v->sub, &l);
+	query_take(v->sub, &l);
 	sum_locks(v, &l);
 	locks_release(&l);
 	query_close(v->sub);
@@ -378,7 +378,9 @@ static void findings_close(struct query *q)
 	free(v->dark);
 }
 
-static const struct query_kind findings_query = { findings_walk, findings_join, findings_close };
+static const struct query_kind findings_query = {
+	findings_walk, findings_join, findings_close, ANSWER(struct findings_query, answer)
+};
 
 struct query *findings_open(const struct catalog *catalog, const struct target *target, int64_t from, int64_t to)
 {
@@ -390,19 +392,6 @@ struct query *findings_open(const struct catalog *catalog, const struct target *
 	v->exit.end = -1;
 	v->lock_culprit = (struct actor){ -1, -1, 0, FLOW_RUNNING, 0 };
 	return &v->q;
-}
-
-void findings_take(struct query *q, struct findings *out)
-{
-	struct findings_query *v = (struct findings_query *)q;
-	*out = v->answer;
-	v->answer = (struct findings){ 0 };
-}
-
-int findings_of(const struct catalog *catalog, const struct target *target, int64_t from, int64_t to, struct findings *out,
-                struct error *err)
-{
-	RETURN_ANSWER(findings_open(catalog, target, from, to), findings_take, out, err);
 }
 
 void findings_release(struct findings *f)

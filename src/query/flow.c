@@ -142,7 +142,7 @@ static void flow_close(struct query *q)
 	flow_release(&f->flow);
 }
 
-static const struct query_kind flow_query = { flow_walk, flow_join, flow_close };
+static const struct query_kind flow_query = { flow_walk, flow_join, flow_close, ANSWER(struct flow_query, flow) };
 
 int attribute_lifetime(const struct catalog *catalog, uint32_t attr, int64_t *start, int64_t *end, struct error *err)
 {
@@ -192,20 +192,6 @@ struct query *flow_open(const struct catalog *catalog, const struct target *s, i
 	struct flow_query *f = mem_new(1, sizeof *f);
 	query_init(&f->q, &flow_query, catalog, from, to, 0);
 	f->target = *s;
-	f->options = *options;
+	f->options = options ? *options : (struct flow_options){ .intervals = SIZE_MAX };
 	return &f->q;
-}
-
-void flow_take(struct query *q, struct flow *out)
-{
-	struct flow_query *f = (struct flow_query *)q;
-	*out = f->flow;
-	f->flow = (struct flow){ 0 };
-}
-
-int flow_of(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to,
-            const struct flow_options *options, struct flow *out, struct error *err)
-{
-	const struct flow_options all = { .intervals = SIZE_MAX };
-	RETURN_ANSWER(flow_open(catalog, s, from, to, options ? options : &all, err), flow_take, out, err);
 }

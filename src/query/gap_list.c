@@ -247,7 +247,7 @@ static void gap_list_close(struct query *q)
 	free(l->length);
 }
 
-static const struct query_kind gap_list = { gap_list_walk, gap_list_join, gap_list_close };
+static const struct query_kind gap_list = { gap_list_walk, gap_list_join, gap_list_close, ANSWER(struct gap_lister, list) };
 
 struct query *gap_list_open(const struct catalog *catalog, const struct target *s, const struct gap_options *options)
 {
@@ -261,19 +261,6 @@ struct query *gap_list_open(const struct catalog *catalog, const struct target *
 			l->rows.row[n++] = l->rows.row[i];
 	l->rows.len = n;
 	return &l->q;
-}
-
-void gap_list_take(struct query *q, struct gap_list *out)
-{
-	struct gap_lister *l = (struct gap_lister *)q;
-	*out = l->list;
-	l->list = (struct gap_list){ 0 };
-}
-
-int gap_list_of(const struct catalog *catalog, const struct target *s, const struct gap_options *options,
-                struct gap_list *out, struct error *err)
-{
-	RETURN_ANSWER(gap_list_open(catalog, s, options), gap_list_take, out, err);
 }
 
 void gap_list_release(struct gap_list *l)

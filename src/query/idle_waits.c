@@ -321,9 +321,9 @@ static bool is_vcpu_of(const struct catalog *catalog, uint32_t cpu, const struct
 
 struct query *waits_open(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to)
 {
-	static const struct query_kind waits_query = { waits_walk, waits_join, waits_close };
+	static const struct query_kind kind = { waits_walk, waits_join, waits_close, ANSWER(struct wait_collector, list) };
 	struct wait_collector *c = mem_new(1, sizeof *c);
-	query_init(&c->q, &waits_query, catalog, from, to, 1);
+	query_init(&c->q, &kind, catalog, from, to, 1);
 	c->catalog = catalog;
 	c->from = c->next = c->q.from;
 	c->to = c->q.to;
@@ -338,19 +338,6 @@ struct query *waits_open(const struct catalog *catalog, const struct target *s, 
 		if (is_vcpu_of(catalog, i, s))
 			c->vcpu[c->vcpus++] = i;
 	return &c->q;
-}
-
-void waits_take(struct query *q, struct wait_list *out)
-{
-	struct wait_collector *c = (struct wait_collector *)q;
-	*out = c->list;
-	c->list = (struct wait_list){ 0 };
-}
-
-int waits_of(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to, struct wait_list *out,
-             struct error *err)
-{
-	RETURN_ANSWER(waits_open(catalog, s, from, to), waits_take, out, err);
 }
 
 void waits_release(struct wait_list *l)

@@ -184,7 +184,7 @@ static int add_thread_wait(struct lock_search *c, uint32_t thread, const struct 
 	struct path p;
 	struct sleep_list sleeps = { 0 };
 	int rc = sleep_list_find(c, thread, wait, &sleeps);
-	if (rc == 0 && (rc = path_of(catalog, &self, a, b, &p, c->err)) == 0) {
+	if (rc == 0 && (rc = query_answer(path_open(catalog, &self, a, b, c->err), &p, c->err)) == 0) {
 		find_lock_culprit(c, &p, &sleeps, wait);
 		path_release(&p);
 	}
@@ -273,8 +273,10 @@ static int locks_walk(struct query *q, size_t i, struct budget *budget, struct e
 
 static int locks_join(struct query *q, struct error *err)
 {
-	struct lock_list *l = &((struct lock_search *)q)->list;
+	struct lock_search *c = (struct lock_search *)q;
+	struct lock_list *l = &c->list;
 	(void)err;
+	names_move(&c->names, &l->name, &l->names);
 	if (l->waits)
 		qsort(l->wait, l->waits, sizeof *l->wait, compare_waits);
 	return 1;
@@ -294,7 +296,7 @@ static void locks_close(struct query *q)
 
 struct query *locks_open(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to)
 {
-	static const struct query_kind kind = { locks_walk, locks_join, locks_close };
+	static const struct query_kind kind = { locks_walk, locks_join, locks_close, ANSWER(struct lock_search, list) };
 	struct lock_search *c = mem_new(1, sizeof *c);
 	query_init(&c->q, &kind, catalog, from, to, 1);
 	strtab_init(&c->names);
@@ -308,23 +310,6 @@ struct query *locks_open(const struct catalog *catalog, const struct target *s, 
 	}
 	c->patterns = mem_new(catalog->machines, sizeof *c->patterns);
 	return &c->q;
-}
-
-void locks_take(struct query *q, struct lock_list *out)
-{
-	struct lock_search *c = (struct lock_search *)q;
-	*out = c->list;
-	out->name = c->names.str;
-	out->names = c->names.len;
-	c->names.str = NULL;
-	c->names.len = c->names.cap = 0;
-	c->list = (struct lock_list){ 0 };
-}
-
-int locks_of(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to, struct lock_list *out,
-             struct error *err)
-{
-	RETURN_ANSWER(locks_open(catalog, s, from, to), locks_take, out, err);
 }
 
 bool locks_have_events(const struct catalog *catalog, uint32_t machine)

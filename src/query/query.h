@@ -1,9 +1,9 @@
 /* Queries on a history: machines and threads, execution flow, gaps, steal matrix, VM exits, waits. They only read the
  * history.
  *
- * Ownership: the caller releases structs that a *_take() or *_of() function fills with the *_release() function of that
- * name. The catalog is borrowed and must outlive queries and answers. All times are ns of the host's clock; intervals
- * are closed. Functions that return int return -1 on error, with *err set.
+ * Ownership: the caller releases the answers of query_take() and query_answer(), and structs that an *_of() function fills,
+ * with the *_release() function of their name. The catalog is borrowed and must outlive queries and answers. All times are
+ * ns of the host's clock; intervals are closed. Functions that return int return -1 on error, with *err set.
  *
  * Contents:
  *   Groups, Machines, CPUs and threads, Queries in steps, Execution flow (paper, Algorithms 1 and 2, Eq. 3),
@@ -171,15 +171,22 @@ bool warnings_of(const struct catalog *catalog, const struct target *s, int64_t 
 /* ---- Queries in steps ------------------------------------------------------------------------------------------ */
 
 /* A query that may take long. flow_open() and the other *_open() functions start it, query_step() works on it, and
- * flow_take() and the other *_take() functions return the answer, once. query_close() is allowed between any two steps.
- * A query borrows the catalog. */
+ * query_take() returns the answer, once. query_close() is allowed between any two steps. A query borrows the catalog. */
 struct query;
 /* Works for about ns, on all processors. Returns 1 = the answer is ready, 0 = not yet, -1 = error. */
 int query_step(struct query *q, int64_t ns, struct error *err);
 double query_done(const struct query *q);  /* returns the progress, 0 .. 1 */
 /* Repeats query_step() until the answer is ready; `progress` may be NULL. */
 int query_run(struct query *q, const struct progress *progress, struct error *err);
+/* Moves the answer to *out: the struct that belongs to the *_open() function, for example struct flow to flow_open(), or a
+ * char * that the caller frees. */
+#define query_take(q, out) query_take_bytes((q), (out), sizeof *(out))
+void query_take_bytes(struct query *q, void *answer, size_t bytes);
 void query_close(struct query *q);         /* NULL is allowed */
+/* Runs a query that was just opened (NULL: its *_open() function failed), moves the answer to *out, and closes the query.
+ * On failure *out is empty. */
+#define query_answer(q, out, err) query_answer_bytes((q), NULL, (out), sizeof *(out), (err))
+int query_answer_bytes(struct query *q, const struct progress *progress, void *answer, size_t bytes, struct error *err);
 
 /* ---- Execution flow (paper, Algorithms 1 and 2, Eq. 3) ----------------------------------------------------- */
 
@@ -284,14 +291,11 @@ struct flow_options {
 };
 
 /* Starts the query for the flow of a thread or CPU within [from, to], cut to its lifetime: the sequence of actors that
- * had the CPU while the target ran or waited for the CPU. An idle vCPU counts as FLOW_WAITING. */
+ * had the CPU while the target ran or waited for the CPU. An idle vCPU counts as FLOW_WAITING. options NULL: all
+ * intervals, no cells. */
 struct query *flow_open(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to,
                         const struct flow_options *options, struct error *err);
-void flow_take(struct query *q, struct flow *out);
 void flow_release(struct flow *f);
-/* Runs the query until the answer is ready. options NULL: all intervals, no cells. */
-int flow_of(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to,
-            const struct flow_options *options, struct flow *out, struct error *err);
 /* Returns the index of the interval that contains t; of the first or last interval if t is outside. */
 size_t flow_interval_at(const struct flow *f, int64_t t);
 /* Returns the first ns of column c of n equal columns of [start, end]. Column n starts after the window. */
@@ -373,7 +377,7 @@ struct gap_interval {
 int gap_each_interval(const struct catalog *catalog, int64_t from, int64_t to,
                       int (*fn)(void *arg, const struct gap_interval *p), void *arg, const struct progress *progress,
                       struct error *err);
-/* The same for the rows of one target, as in gap_list_of(). */
+/* The same for the rows of one target, as in gap_list_open(). */
 int gap_each_interval_of(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to,
                       int (*fn)(void *arg, const struct gap_interval *p), void *arg, struct error *err);
 /* Computes demand_of() for n cells; cell i is [edge[i], edge[i + 1] - 1]. Adds the ns to ran[n] and lost[n]. */
@@ -448,9 +452,6 @@ extern const char *const summary_order_name[SUMMARY_ORDER_COUNT + 1];  /* NULL-t
 void summary_sort(struct summary *s, const struct catalog *catalog, enum summary_order by);
 
 struct query *summary_open(const struct catalog *catalog, const struct summary_options *options);
-void summary_take(struct query *q, struct summary *out);
-int summary_of(const struct catalog *catalog, const struct summary_options *options, struct summary *out,
-               struct error *err);
 void summary_release(struct summary *s);
 /* Writes the name of a row: "Debian/151 x", of a group "Debian/x (8 threads)"; is_key: without the number. Returns buf. */
 char *summary_row_text(const struct catalog *catalog, const struct summary_row *row, bool is_key, char *buf, size_t size);
@@ -497,9 +498,6 @@ struct gap_list {
 /* Starts the query for the gaps of a vCPU, a thread, a VM (its vCPUs), the host or a container (its threads); s NULL: of
  * all VMs. With min <= 1, total == steal_time() of the same window. */
 struct query *gap_list_open(const struct catalog *catalog, const struct target *s, const struct gap_options *options);
-void gap_list_take(struct query *q, struct gap_list *out);
-int gap_list_of(const struct catalog *catalog, const struct target *s, const struct gap_options *options,
-                struct gap_list *out, struct error *err);
 void gap_list_release(struct gap_list *l);
 
 /* ---- Steal matrix: victims and culprits ----------------------------------------------------------------------- */
@@ -539,9 +537,6 @@ struct steal_options {
  *
  * Conservation: the cells of a victim add up to its steal_time(). */
 struct query *steal_open(const struct catalog *catalog, const struct steal_options *options);
-void steal_take(struct query *q, struct steal *out);
-int steal_matrix(const struct catalog *catalog, enum steal_by by, const struct target *only, int64_t from, int64_t to,
-                 struct steal *out, struct error *err);
 void steal_release(struct steal *s);
 
 /* ---- VM exits --------------------------------------------------------------------------------------------------- */
@@ -582,7 +577,6 @@ struct exit_options {
 /* Starts the query for VM exits with the time from the exit to the next entry of the same vCPU, as in `perf kvm stat`.
  * Returns NULL and sets *err for a target without exits, such as a CPU of the host. */
 struct query *exits_open(const struct catalog *catalog, const struct exit_options *options, struct error *err);
-void exits_take(struct query *q, struct exit_list *out);
 void exits_release(struct exit_list *l);
 
 /* ---- Critical path ---------------------------------------------------------------------------------------------- */
@@ -638,9 +632,6 @@ struct path {
  * Returns NULL on error. */
 struct query *path_open(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to,
                         struct error *err);  /* NULL: error */
-void path_take(struct query *q, struct path *out);
-int path_of(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to, struct path *out,
-            struct error *err);
 void path_release(struct path *p);
 
 /* ---- Lock waits ------------------------------------------------------------------------------------------------- */
@@ -675,9 +666,6 @@ struct lock_list {
 /* Starts the query for the lock waits of a thread (and of vCPUs that spin while the thread is current), a vCPU (spinning
  * only), a machine, or all machines (NULL). */
 struct query *locks_open(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to);
-void locks_take(struct query *q, struct lock_list *out);
-int locks_of(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to, struct lock_list *out,
-             struct error *err);
 /* Returns true if the history contains lock events of the machine. */
 bool locks_have_events(const struct catalog *catalog, uint32_t machine);
 void locks_release(struct lock_list *l);
@@ -755,10 +743,6 @@ struct query *core_share_open(const struct catalog *catalog, const struct target
                               int64_t to);
 /* The same for the rows of a summary. Returns NULL if the topology is unknown, and for groups of threads. */
 struct query *core_share_open_summary(const struct catalog *catalog, const struct summary *s);
-void core_share_take(struct query *q, struct core_share *out);
-/* Runs the query until the answer is ready. */
-int core_share_of(const struct catalog *catalog, const struct target *target, size_t n, int64_t from, int64_t to,
-                  struct core_share *out, struct error *err);
 void core_share_release(struct core_share *s);
 
 /* ---- Culprit sums ------------------------------------------------------------------------------------ */
@@ -808,10 +792,6 @@ struct culprit_sums {
  * NULL: of all vCPUs and all threads that execute none. Few blocks of the history and two sweeps of the parts before and
  * after them answer it: about 1 ms for 100 rows, whatever the length of the window. */
 struct query *culprit_sums_open(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to);
-void culprit_sums_take(struct query *q, struct culprit_sums *out);
-/* Runs the query until the answer is ready. */
-int culprit_sums_of(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to,
-                    struct culprit_sums *out, struct error *err);
 /* Returns the row of a vCPU or thread; NULL: it has no gaps. */
 const struct culprit_sums_row *culprit_sums_row_of(const struct culprit_sums *s, const struct catalog *catalog,
                                                    const struct target *target);
@@ -872,9 +852,6 @@ struct wait_list {
 /* Starts the query for the wakers of a vCPU, of the vCPUs of a VM, or of all vCPUs (NULL), from the host's events alone;
  * for a thread, the wakers that ended its sleeps. */
 struct query *waits_open(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to);
-void waits_take(struct query *q, struct wait_list *out);
-int waits_of(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to, struct wait_list *out,
-             struct error *err);
 void waits_release(struct wait_list *l);
 
 /* ---- Halt polling ---------------------------------------------------------------------------------------------- */
@@ -1001,19 +978,12 @@ const char *target_state_name(const struct catalog *catalog, const struct target
  * took. The caller frees *text. */
 int explain_window(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to, char **text,
                    struct error *err);
-/* Does the same for the gap or interval that contains t. */
-int explain_at(const struct catalog *catalog, const struct target *s, int64_t t, char **text, struct error *err);
-
-/* Writes one line for the viewer, without newline: "Debian/vCPU0 12:03:04.1139 PREEMPTED 5.21 ms by host/2101 burnP6 on
- * CPU3". The time is the start of the interval (or gap) that contains t. */
-int explain_status(const struct catalog *catalog, const struct target *s, int64_t t, char *buf, size_t size,
-                   struct error *err);
-
-/* The same as queries: a moment in a long gap takes several steps. explain_open() is explain_at(), status_open() is
- * explain_status(). The caller of explain_take() frees the text. */
+/* Starts the query that does the same for the gap or interval that contains t; the answer is a char *. A moment in a long
+ * gap takes several steps. */
 struct query *explain_open(const struct catalog *catalog, const struct target *s, int64_t t, struct error *err);
+/* Starts the query for one line of the viewer, a char * without newline: "Debian/vCPU0 12:03:04.1139 PREEMPTED 5.21 ms by
+ * host/2101 burnP6 on CPU3". The time is the start of the interval (or gap) that contains t. */
 struct query *status_open(const struct catalog *catalog, const struct target *s, int64_t t);
-char *explain_take(struct query *q);
 
 struct flow_text {
 	int width;                  /* width of the text in columns; 0: 80 */
@@ -1098,10 +1068,6 @@ static inline bool finding_is_healthy(const struct finding *f)
 /* Starts the query for the findings on [from, to]; target NULL: on all machines. Cost: the demands of all rows and
  * the sums of their gaps, the exits of one VM, and the critical paths of a few delayed threads. */
 struct query *findings_open(const struct catalog *catalog, const struct target *target, int64_t from, int64_t to);
-void findings_take(struct query *q, struct findings *out);
-/* Runs the query until the answer is ready. */
-int findings_of(const struct catalog *catalog, const struct target *target, int64_t from, int64_t to, struct findings *out,
-                struct error *err);
 void findings_release(struct findings *f);
 /* Returns true for the host of VMs, and for the control domain of Xen: a victim only if nothing else is one. */
 bool findings_take_last(const struct catalog *catalog, uint32_t machine);

@@ -24,7 +24,7 @@ static void task_close(struct query *q)
 
 struct query *query_task_open(const struct task_kind *kind, void *state)
 {
-	static const struct query_kind task = { NULL, task_join, task_close };
+	static const struct query_kind task = { .join = task_join, .close = task_close };
 	struct query_task *t = mem_new(1, sizeof *t);
 	query_init(&t->q, &task, NULL, 1, 0, 0);
 	t->kind = kind;

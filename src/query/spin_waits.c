@@ -167,7 +167,7 @@ static int suspect_vcpu(struct lock_search *c, uint32_t v, struct lock_wait *wai
 	int64_t out = 0;
 	if (ran < 0 || (double)(all - ran) < SUSPICION_MIN * (double)all)  /* it was off the CPU for less time than required */
 		return ran < 0 ? -1 : 0;
-	if (flow_of(c->q.catalog, &s, wait->start, wait->end, &sums, &f, c->err) < 0)
+	if (query_answer(flow_open(c->q.catalog, &s, wait->start, wait->end, &sums, c->err), &f, c->err) < 0)
 		return -1;
 	const struct flow_entry *most = NULL;
 	for (size_t i = 0; i < f.entries; i++) {
@@ -248,7 +248,7 @@ static int add_waiter_loss(struct lock_search *c, const struct target *s, struct
 {
 	const struct flow_options sums = { 0 };
 	struct flow f;
-	if (flow_of(c->q.catalog, s, wait->start, wait->end, &sums, &f, c->err) < 0)
+	if (query_answer(flow_open(c->q.catalog, s, wait->start, wait->end, &sums, c->err), &f, c->err) < 0)
 		return -1;
 	for (size_t i = 0; i < f.entries; i++)
 		wait->waiter_lost_ns += flow_is_thread(f.entry[i].actor.kind) ? f.entry[i].lost : 0;

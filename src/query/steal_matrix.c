@@ -238,7 +238,7 @@ static void steal_close(struct query *q)
 	steal_release(&s->answer);
 }
 
-static const struct query_kind steal_query = { steal_walk, steal_join, steal_close };
+static const struct query_kind steal_query = { steal_walk, steal_join, steal_close, ANSWER(struct steal_query, answer) };
 
 struct query *steal_open(const struct catalog *catalog, const struct steal_options *o)
 {
@@ -256,20 +256,6 @@ struct query *steal_open(const struct catalog *catalog, const struct steal_optio
 	steal_list_rows(s);
 	window_gaps_init(&s->sums, &s->rows);
 	return &s->q;
-}
-
-void steal_take(struct query *q, struct steal *out)
-{
-	struct steal_query *s = (struct steal_query *)q;
-	*out = s->answer;
-	s->answer = (struct steal){ 0 };
-}
-
-int steal_matrix(const struct catalog *catalog, enum steal_by by, const struct target *only, int64_t from, int64_t to,
-                 struct steal *out, struct error *err)
-{
-	const struct steal_options options = { .by = by, .only = only, .from = from, .to = to };
-	RETURN_ANSWER(steal_open(catalog, &options), steal_take, out, err);
 }
 
 void steal_release(struct steal *s)

@@ -1,6 +1,8 @@
 #include "query/stepped_query.h"
 
+#include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/int128.h"
 #include "base/clock.h"
@@ -111,6 +113,23 @@ int query_run(struct query *q, const struct progress *progress, struct error *er
 		if (progress && progress->tick(progress->arg, "reading", (uint64_t)(DONE_UNITS * query_done(q)), DONE_UNITS))
 			return error_set(err, STATUS_CANCELLED, NULL, "cancelled");
 	return done < 0 ? -1 : 0;
+}
+
+void query_take_bytes(struct query *q, void *answer, size_t bytes)
+{
+	assert(bytes == q->kind->answer_bytes);
+	memcpy(answer, (char *)q + q->kind->answer, bytes);
+	memset((char *)q + q->kind->answer, 0, bytes);
+}
+
+int query_answer_bytes(struct query *q, const struct progress *progress, void *answer, size_t bytes, struct error *err)
+{
+	const int rc = q ? query_run(q, progress, err) : -1;
+	memset(answer, 0, bytes);
+	if (rc == 0)
+		query_take_bytes(q, answer, bytes);
+	query_close(q);
+	return rc;
 }
 
 void query_close(struct query *q)

@@ -5,7 +5,7 @@
  * on the steps nor on the parts. */
 #pragma once
 
-#include <string.h>
+#include <stddef.h>
 
 #include "query/query.h"
 
@@ -29,8 +29,11 @@ struct query_kind {
 	int (*walk)(struct query *q, size_t i, struct budget *b, struct error *err);
 	/* Called when all parts are done. Returns 1 if the answer is ready, 0 if the parts must run again, -1 on error. */
 	int (*join)(struct query *q, struct error *err);
-	void (*close)(struct query *q);  /* releases the members that this kind of query adds */
+	void (*close)(struct query *q);  /* releases the members that this kind of query adds, and an answer nobody took */
+	size_t answer, answer_bytes;     /* place of the answer in the query's struct, and its size: ANSWER(type, member) */
 };
+
+#define ANSWER(type, member) offsetof(type, member), sizeof((type *)0)->member
 
 /* Common state of a query; the first member of the struct of each kind. */
 struct query {
@@ -55,18 +58,6 @@ size_t query_parts(const struct query *q);  /* returns the part count, by the le
                                              * processors */
 /* query_step() until a time of the monotonic clock; for queries that run another one. */
 int query_step_until(struct query *q, int64_t until, struct error *err);
-/* Body of a function that returns the answer of an opened query (NULL: error) in *out, which is empty on error. */
-#define RETURN_ANSWER(opened, take, out, err) \
-	do { \
-		struct query *query = (opened); \
-		const int status = query ? query_run(query, NULL, err) : -1; \
-		memset(out, 0, sizeof *(out)); \
-		if (status == 0) \
-			take(query, out); \
-		query_close(query); \
-		return status; \
-	} while (0)
-
 void query_restart(struct query *q);  /* lets all parts start again; for join() */
 
 /* Computes the bounds of part i of n of [from, to]. */

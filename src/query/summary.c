@@ -286,7 +286,9 @@ static void summary_close(struct query *q)
 	summary_release(&s->answer);
 }
 
-static const struct query_kind summary_query = { summary_walk, summary_join, summary_close };
+static const struct query_kind summary_query = {
+	summary_walk, summary_join, summary_close, ANSWER(struct summary_query, answer)
+};
 
 struct query *summary_open(const struct catalog *catalog, const struct summary_options *o)
 {
@@ -296,23 +298,10 @@ struct query *summary_open(const struct catalog *catalog, const struct summary_o
 	s->is_only = o->only != NULL;
 	if (o->only)
 		s->only = *o->only;
-	s->answer = (struct summary){ .start = s->q.from, .end = s->q.to };
+	s->answer = (struct summary){ .start = s->q.from, .end = s->q.to, .gaps = o->gaps };
 	s->grouping = o->grouping;
 	window_gaps_init(&s->sums, &s->rows);
 	return &s->q;
-}
-
-void summary_take(struct query *q, struct summary *out)
-{
-	struct summary_query *s = (struct summary_query *)q;
-	*out = s->answer;
-	out->gaps = s->gaps;
-	s->answer = (struct summary){ 0 };
-}
-
-int summary_of(const struct catalog *catalog, const struct summary_options *options, struct summary *out, struct error *err)
-{
-	RETURN_ANSWER(summary_open(catalog, options), summary_take, out, err);
 }
 
 void summary_release(struct summary *s)

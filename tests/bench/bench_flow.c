@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "query/query.h"
+#include "query_answers.h"
 
 #define PCPUS 8
 #define VMS 7
@@ -172,7 +173,7 @@ static void bench_thread(int64_t switches)
 	for (int i = 0; i < 5; i++) {
 		flow_release(&flow);
 		struct stopwatch start = start_watch();
-		if (flow_of(&f.catalog, &s, INT64_MIN, INT64_MAX, NULL, &flow, &err) < 0)
+		if (query_answer(flow_open(&f.catalog, &s, INT64_MIN, INT64_MAX, NULL, &err), &flow, &err) < 0)
 			die();
 		struct stopwatch elapsed = stop_watch(start);
 		best.wall = elapsed.wall < best.wall ? elapsed.wall : best.wall;
@@ -224,7 +225,7 @@ static void bench_path(int64_t switches)
 	for (int i = 0; i < 5; i++) {
 		path_release(&path);
 		struct stopwatch start = start_watch();
-		if (path_of(&f.catalog, &s, INT64_MIN, INT64_MAX, &path, &err) < 0)
+		if (query_answer(path_open(&f.catalog, &s, INT64_MIN, INT64_MAX, &err), &path, &err) < 0)
 			die();
 		struct stopwatch elapsed = stop_watch(start);
 		best.wall = elapsed.wall < best.wall ? elapsed.wall : best.wall;
@@ -352,7 +353,8 @@ static void bench_steal(uint64_t intervals)
 	}
 	struct summary sum;
 	start = start_watch();
-	if (summary_of(&f.catalog, &(struct summary_options){ .from = INT64_MIN, .to = INT64_MAX, .gaps = true }, &sum, &err) < 0)
+	const struct summary_options all = { .from = INT64_MIN, .to = INT64_MAX, .gaps = true };
+	if (query_answer(summary_open(&f.catalog, &all), &sum, &err) < 0)
 		die();
 	struct stopwatch elapsed = stop_watch(start);
 	printf("summary with gaps: %.0f ms (CPU %.0f ms), %zu rows\n", elapsed.wall, elapsed.cpu, sum.rows);
@@ -360,7 +362,7 @@ static void bench_steal(uint64_t intervals)
 	struct gap_list l;
 	struct gap_options o = { 0, end, 0, 100, false };
 	start = start_watch();
-	if (gap_list_of(&f.catalog, NULL, &o, &l, &err) < 0)
+	if (query_answer(gap_list_open(&f.catalog, NULL, &o), &l, &err) < 0)
 		die();
 	printf("the 100 longest of %" PRIu64 " gaps: %.0f ms (CPU %.0f ms)\n", l.all.count, stop_watch(start).wall,
 	       stop_watch(start).cpu);

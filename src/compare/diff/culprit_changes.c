@@ -67,7 +67,7 @@ int ledger_add_culprits(struct ledger *l, bool (*wanted)(void *arg, enum diff_ki
 {
 	struct summary s;
 	const struct summary_options o = { .from = l->edge[0], .to = l->edge[DIFF_SLICES] - 1 };
-	if (summary_of(l->catalog, &o, &s, err))
+	if (query_answer(summary_open(l->catalog, &o), &s, err))
 		return -1;
 	int rc = 0;
 	for (size_t i = 0; i < s.rows && rc == 0; i++) {

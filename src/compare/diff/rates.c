@@ -188,15 +188,11 @@ static void add_exit_rows(struct ledger *l, const struct exit_counts *c, const s
 static int add_exits(struct ledger *l, struct error *err)
 {
 	struct exit_counts c = { .l = l };
-	struct exit_list list = { 0 };
+	struct exit_list list;
 	const struct exit_options o = { .from = l->edge[0], .to = l->edge[DIFF_SLICES] - 1, .begins = count_exit, .arg = &c };
-	struct query *q = exits_open(l->catalog, &o, err);
-	int rc = q ? query_run(q, NULL, err) : -1;
-	if (rc == 0) {
-		exits_take(q, &list);
+	const int rc = query_answer(exits_open(l->catalog, &o, err), &list, err);
+	if (rc == 0)
 		add_exit_rows(l, &c, &list);
-	}
-	query_close(q);
 	exits_release(&list);
 	map_release(&c.by_reason);
 	free(c.count);
@@ -207,7 +203,7 @@ int ledger_add_rates(struct ledger *l, struct error *err)
 {
 	struct summary s;
 	const struct summary_options o = { .from = l->edge[0], .to = l->edge[DIFF_SLICES] - 1 };
-	if (summary_of(l->catalog, &o, &s, err))
+	if (query_answer(summary_open(l->catalog, &o), &s, err))
 		return -1;
 	int rc = 0;
 	for (size_t i = 0; i < s.rows && rc == 0; i++) {

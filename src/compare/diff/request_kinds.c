@@ -73,8 +73,9 @@ static int add_server(struct ledger *l, const struct request *const *r, size_t n
 	struct flow f;
 	if (thread < 0)
 		return 0;
-	if (flow_of(l->catalog, &(struct target){ TARGET_THREAD, (uint32_t)thread }, l->edge[0], l->edge[DIFF_SLICES] - 1,
-	            &(struct flow_options){ .intervals = MAX_INTERVALS }, &f, err))
+	const struct target server = { TARGET_THREAD, (uint32_t)thread };
+	const struct flow_options options = { .intervals = MAX_INTERVALS };
+	if (query_answer(flow_open(l->catalog, &server, l->edge[0], l->edge[DIFF_SLICES] - 1, &options, err), &f, err))
 		return -1;
 	if (!f.intervals)
 		note_add(&l->notes, REQUESTS_NOT_SPLIT, r[0]->machine, (int)r[0]->tid);

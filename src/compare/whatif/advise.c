@@ -84,8 +84,8 @@ static char *remove_culprit_change(const struct diff_side *side, const struct ta
 	int64_t max_ns = 0;
 	for (uint32_t i = m->cpu; i < m->cpu + m->cpus; i++) {
 		struct flow f;
-		if (flow_of(catalog, &(struct target){ TARGET_CPU, i }, side->from, side->to, &(struct flow_options){ 0 }, &f,
-		            &err))
+		if (query_answer(flow_open(catalog, &(struct target){ TARGET_CPU, i }, side->from, side->to,
+		                           &(struct flow_options){ 0 }, &err), &f, &err))
 			break;
 		for (size_t k = 0; k < f.entries; k++) {
 			const struct actor *p = &f.entry[k].actor;

@@ -78,8 +78,8 @@ static int add_server(struct replayed_list *l, const struct host_demand *d, cons
 		*skipped += n;
 		return 0;
 	}
-	if (flow_of(d->catalog, &(struct target){ TARGET_THREAD, (uint32_t)thread }, d->from, d->to,
-	            &(struct flow_options){ .intervals = MAX_INTERVALS }, &f, err))
+	if (query_answer(flow_open(d->catalog, &(struct target){ TARGET_THREAD, (uint32_t)thread }, d->from, d->to,
+	                           &(struct flow_options){ .intervals = MAX_INTERVALS }, err), &f, err))
 		return -1;
 	bool *background = find_background(&f, (uint32_t)machine);
 	int rc = 0;

@@ -201,7 +201,7 @@ bool follow_work(struct app *app)
 		app_fail(app, &err);
 		return true;
 	}
-	flow_take(query, &flow);
+	query_take(query, &flow);
 	query_close(query);
 	go_to_culprit(app, &flow);
 	flow_release(&flow);

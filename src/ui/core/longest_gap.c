@@ -80,7 +80,7 @@ void longest_gap_show(struct app *app, const char *text)
 	const struct gap_options options = { .from = app->bounds.begin, .to = app->bounds.end, .min = 1, .top = 1 };
 	if (!find_row(app, text, &s))
 		return;
-	if (gap_list_of(&app->catalog, &s, &options, &list, &err) < 0) {
+	if (query_answer(gap_list_open(&app->catalog, &s, &options), &list, &err) < 0) {
 		app_fail(app, &err);
 		return;
 	}

@@ -19,12 +19,6 @@ static struct query *blame_pane_open_query(struct app *app, struct pane *pane, s
 	return steal_open(&app->catalog, &options);
 }
 
-static void blame_pane_take_answer(struct app *app, struct pane *pane, struct query *q)
-{
-	(void)app;
-	steal_take(q, &((struct blame_pane *)pane)->steal);
-}
-
 static void blame_pane_drop_answer(struct pane *pane)
 {
 	steal_release(&((struct blame_pane *)pane)->steal);
@@ -55,7 +49,7 @@ static void blame_pane_follow_line(struct app *app, struct pane *pane, size_t i)
 }
 
 const struct pane_ops blame_pane = {
-	TABLE_PANE, .size = sizeof(struct blame_pane), .query = blame_pane_open_query, .take = blame_pane_take_answer,
+	TABLE_PANE, .size = sizeof(struct blame_pane), .query = blame_pane_open_query, PANE_ANSWER(struct blame_pane, steal),
 	.report = blame_pane_report, .orders = ". ns share culprit", .marked = "ns", .merged = "victim",
 	.title = blame_pane_get_title, .follow = blame_pane_follow_line, .drop_answer = blame_pane_drop_answer,
 	.name_prefix = "CPU time taken", .file_prefix = "steal-window", .sort = table_pane_sort,

@@ -187,7 +187,9 @@ static bool take_explanation(struct app *app, struct details *d)
 	const int got = d->asked ? app_take_answer(app, &d->pane.question, &query, NULL, &err) : 0;
 	if (got == 0)
 		return false;
-	char *text = got > 0 ? explain_take(query) : NULL;
+	char *text = NULL;
+	if (got > 0)
+		query_take(query, &text);
 	d->asked = false;
 	d->explanation = text_insert_file_name(got > 0 ? text : err.text, history_file(app->h));
 	free(text);

@@ -20,12 +20,6 @@ static struct query *exits_pane_open_query(struct app *app, struct pane *pane, s
 	return exits_open(&app->catalog, &options, err);
 }
 
-static void exits_pane_take_answer(struct app *app, struct pane *pane, struct query *q)
-{
-	(void)app;
-	exits_take(q, &((struct exits_pane *)pane)->list);
-}
-
 static void exits_pane_drop_answer(struct pane *pane)
 {
 	exits_release(&((struct exits_pane *)pane)->list);
@@ -90,7 +84,7 @@ static void exits_pane_follow_line(struct app *app, struct pane *pane, size_t i)
 
 const struct pane_ops exits_pane = {
 	TABLE_PANE, .size = sizeof(struct exits_pane), .is_scoped = true, .open = pane_scope_open,
-	.query = exits_pane_open_query, .take = exits_pane_take_answer, .report = exits_pane_report,
+	.query = exits_pane_open_query, PANE_ANSWER(struct exits_pane, list), .report = exits_pane_report,
 	.orders = "total_ns count mean_ns p99_ns max_ns", .title = exits_pane_get_title,
 	.empty_text = exits_pane_get_empty_text, .above = exits_pane_draw_above, .follow = exits_pane_follow_line,
 	.drop_answer = exits_pane_drop_answer, .name_prefix = "VM exits of ", .file_prefix = "exits-",

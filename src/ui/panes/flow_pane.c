@@ -147,7 +147,7 @@ static void flow_pane_take_answer(struct app *app, struct pane *pane, struct que
 	struct flow_pane *p = (struct flow_pane *)pane;
 	char text[320];
 	const int columns = lane_columns(p, app->w);
-	flow_take(q, &p->flow);
+	query_take(q, &p->flow);
 	make_lines(p);
 	for (size_t i = 0; i < pane->lines; i++) {
 		line_text(app, &p->flow, &p->line[i], text, sizeof text);

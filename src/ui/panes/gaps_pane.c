@@ -38,12 +38,6 @@ static struct query *gaps_pane_open_query(struct app *app, struct pane *pane, st
 	return gap_list_open(&app->catalog, pane_target(app, pane, &s), &options);
 }
 
-static void gaps_pane_take_answer(struct app *app, struct pane *pane, struct query *q)
-{
-	(void)app;
-	gap_list_take(q, &((struct gaps_pane *)pane)->list);
-}
-
 static void gaps_pane_drop_answer(struct pane *pane)
 {
 	gap_list_release(&((struct gaps_pane *)pane)->list);
@@ -153,7 +147,7 @@ static void gaps_pane_follow_line(struct app *app, struct pane *pane, size_t i)
 
 const struct pane_ops gaps_pane = {
 	TABLE_PANE, .size = sizeof(struct gaps_pane), .is_scoped = true, .open = pane_scope_open,
-	.query = gaps_pane_open_query, .take = gaps_pane_take_answer, .report = gaps_pane_report,
+	.query = gaps_pane_open_query, PANE_ANSWER(struct gaps_pane, list), .report = gaps_pane_report,
 	.orders = "duration_ns start culprit", .marked = "duration_ns", .is_ordered = true, .title = gaps_pane_get_title,
 	.above = gaps_pane_draw_above, .follow = gaps_pane_follow_line, .status_text = gaps_pane_get_status_text,
 	.omitted_text = gaps_pane_get_omitted_text, .drop_answer = gaps_pane_drop_answer, .name_prefix = "gaps of ",

@@ -17,12 +17,6 @@ static struct query *locks_pane_open_query(struct app *app, struct pane *pane, s
 	return locks_open(&app->catalog, pane_target(app, pane, &s), pane->from, pane->to);
 }
 
-static void locks_pane_take_answer(struct app *app, struct pane *pane, struct query *q)
-{
-	(void)app;
-	locks_take(q, &((struct locks_pane *)pane)->list);
-}
-
 static void locks_pane_drop_answer(struct pane *pane)
 {
 	locks_release(&((struct locks_pane *)pane)->list);
@@ -80,7 +74,7 @@ static void locks_pane_follow_line(struct app *app, struct pane *pane, size_t i)
 
 const struct pane_ops locks_pane = {
 	TABLE_PANE, .size = sizeof(struct locks_pane), .is_scoped = true, .open = pane_scope_open,
-	.query = locks_pane_open_query, .take = locks_pane_take_answer, .report = locks_pane_report,
+	.query = locks_pane_open_query, PANE_ANSWER(struct locks_pane, list), .report = locks_pane_report,
 	.orders = "waited taken start holder culprit", .marked = "taken culprit", .title = locks_pane_get_title,
 	.empty_text = locks_pane_get_empty_text, .follow = locks_pane_follow_line, .drop_answer = locks_pane_drop_answer,
 	.name_prefix = "lock waits of ", .file_prefix = "locks-", .sort = table_pane_sort, .name = table_pane_get_name,

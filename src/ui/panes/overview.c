@@ -92,7 +92,7 @@ static struct query *overview_open_query(struct app *app, struct pane *pane, str
 static void overview_take_answer(struct app *app, struct pane *pane, struct query *q)
 {
 	struct overview *p = overview_state(pane);
-	summary_take(q, &p->s);
+	query_take(q, &p->s);
 	overview_forget_waits(p);
 	p->has_gaps = p->s.gaps;
 	p->sums_from = pane->from;
@@ -255,7 +255,7 @@ static int overview_export(struct app *app, struct pane *pane, FILE *f, enum rep
 	struct query *q = core_share_open_summary(&app->catalog, &p->s);
 	int rc = q ? query_run(q, NULL, err) : 0;
 	if (q && rc == 0) {
-		core_share_take(q, &cores);
+		query_take(q, &cores);
 		parts.cores = &cores;
 	}
 	query_close(q);

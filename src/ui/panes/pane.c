@@ -113,7 +113,10 @@ static void take_answer(struct app *app, struct pane *p)
 	pane_drop_answer(p);
 	p->pending = false;
 	if ((p->valid = got > 0)) {
-		p->ops->take(app, p, query);
+		if (p->ops->take)
+			p->ops->take(app, p, query);
+		else
+			query_take_bytes(query, (char *)p + p->ops->answer, p->ops->answer_bytes);
 		query_close(query);
 		if (p->ops->arrange)
 			p->ops->arrange(app, p);

@@ -59,6 +59,8 @@ struct list {
 	int w;               /* screen width for which the lines were made, columns */
 };
 
+#define PANE_ANSWER(type, member) .answer = offsetof(type, member), .answer_bytes = sizeof((type *)0)->member
+
 struct pane_ops {
 	size_t size;   /* size of the pane's state, bytes; the state is zero initially */
 	bool is_list;     /* the pane is a list, which covers the rows */
@@ -75,7 +77,8 @@ struct pane_ops {
 	void (*window)(const struct app *app, const struct pane *p, int64_t *from, int64_t *to);
 	struct query *(*query)(struct app *app, struct pane *p, struct error *err);
 	bool is_long;
-	void (*take)(struct app *app, struct pane *p, struct query *q);  /* takes the query's answer */
+	size_t answer, answer_bytes;  /* place of the query's answer in the pane's state, and its size: PANE_ANSWER() */
+	void (*take)(struct app *app, struct pane *p, struct query *q);  /* takes the answer; NULL: stores it in its place */
 	void (*arrange)(struct app *app, struct pane *p);       /* makes the lines, for the filter and the width */
 	void (*arrange_all)(struct app *app, struct pane *p);   /* makes also those after the first ones; NULL: all are made */
 	void (*sort)(struct app *app, struct pane *p, int by);  /* sorts by the next column (by 1), or the previous one (-1) */

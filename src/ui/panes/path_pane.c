@@ -27,7 +27,7 @@ static struct query *path_pane_open_query(struct app *app, struct pane *pane, st
 static void path_pane_take_answer(struct app *app, struct pane *pane, struct query *q)
 {
 	struct path_pane *p = path_pane_state(pane);
-	path_take(q, &p->path);
+	query_take(q, &p->path);
 	pane->from = pane->scope.from = p->path.start;  /* the target lives in a part of the window only */
 	pane->to = pane->scope.to = p->path.end;
 	arrows_make(&p->arrows, app, &p->path);

@@ -65,7 +65,7 @@ static int move_to_longest_gap(struct app *app, const struct ui_picture *p, stru
 {
 	struct gap_options options = { .from = p->from, .to = p->to, .top = 1 };
 	struct gap_list list;
-	if (gap_list_of(&app->catalog, &p->who[0], &options, &list, err) < 0)
+	if (query_answer(gap_list_open(&app->catalog, &p->who[0], &options), &list, err) < 0)
 		return -1;
 	if (list.items)
 		view_goto(&app->view, &app->bounds, list.item[0].gap.start);

@@ -111,7 +111,7 @@ static void compute_name(const struct app *app, struct lane_names *l, struct lan
 	struct flow f;
 	p->known = true;
 	l->pending--;
-	if (flow_of(&app->catalog, &p->target, p->from, p->to, &options, &f, NULL) < 0)
+	if (query_answer(flow_open(&app->catalog, &p->target, p->from, p->to, &options, NULL), &f, NULL) < 0)
 		return;
 	write_culprit(app, p, &f);
 	flow_release(&f);

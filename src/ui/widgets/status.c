@@ -269,7 +269,8 @@ static void take_full_sentence(struct app *app)
 	if (app->view.row.kind == ROW_MACHINE) {
 		machine_sentence(app, &((struct machine_loss *)query_task_state(query))->ns, c->sentence, sizeof c->sentence);
 	} else {
-		char *text = explain_take(query);
+		char *text;
+		query_take(query, &text);
 		snprintf(c->sentence, sizeof c->sentence, "%s", text);
 		free(text);
 		if (app->axis.format != TIME_WALL && row_target(&app->catalog, app->view.row, &s))

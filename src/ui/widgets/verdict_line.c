@@ -201,7 +201,7 @@ static void update_verdict(struct app *app)
 		app_fail(app, &err);
 		return;
 	}
-	findings_take(query, &v->findings);
+	query_take(query, &v->findings);
 	query_close(query);
 	v->shown = 0;
 }

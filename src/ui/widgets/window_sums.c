@@ -113,7 +113,7 @@ static void report_culprits(const struct catalog *catalog, struct window_sums *w
 	static const struct report_shape shape = REPORT_SHAPE("culprits", columns);
 	struct culprit_sums s;
 	char name[ACTOR_TEXT];
-	culprit_sums_take(q, &s);
+	query_take(q, &s);
 	struct culprit_ns *by = mem_new(s.actors, sizeof *by);
 	int64_t vmm = w->demand.vmm_ns;
 	w->time_step = s.precision > 1000 ? s.precision : 1000;
@@ -151,7 +151,7 @@ static void report_lengths(const struct catalog *catalog, struct window_sums *w,
 	static const struct report_shape shape = REPORT_SHAPE("lengths", columns);
 	struct gap_list l;
 	char name[ACTOR_TEXT], a[TIME_TEXT], b[TIME_TEXT], c[TIME_TEXT];
-	gap_list_take(q, &l);
+	query_take(q, &l);
 	if (l.items)
 		snprintf(w->summary, sizeof w->summary, "gaps %llu  p50 %s  p90 %s  longest %s", (unsigned long long)l.all.count,
 		         time_duration(a, l.all.p50), time_duration(b, l.all.p90), time_duration(c, l.all.longest));
@@ -186,7 +186,7 @@ static void report_cpus(const struct catalog *catalog, struct window_sums *w, st
 	static const struct report_shape shape = REPORT_SHAPE("cpus", columns);
 	struct flow f;
 	char name[ACTOR_TEXT], cpu[32];
-	flow_take(q, &f);
+	query_take(q, &f);
 	if (f.cpus)
 		qsort(f.cpu, f.cpus, sizeof *f.cpu, compare_cpus);
 	struct report *r = report_begin(NULL, table_only(w), &shape, NULL);
@@ -214,7 +214,7 @@ static struct query *open_exits(const struct catalog *catalog, const struct wind
 static void report_exit_rows(const struct catalog *catalog, struct window_sums *w, struct query *q)
 {
 	struct exit_list l;
-	exits_take(q, &l);
+	query_take(q, &l);
 	report_exits(NULL, table_only(w), catalog, &l, false, false, NULL, NULL);
 	exits_release(&l);
 }
@@ -228,7 +228,7 @@ static struct query *open_wakers(const struct catalog *catalog, const struct win
 static void report_wakers(const struct catalog *catalog, struct window_sums *w, struct query *q)
 {
 	struct wait_list l;
-	waits_take(q, &l);
+	query_take(q, &l);
 	report_waits(NULL, table_only(w), catalog, &l, 0, NULL, NULL);
 	waits_release(&l);
 }
