@@ -11,6 +11,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/notes.h"
+#include "base/order.h"
 #include "base/rank_select.h"
 #include "base/states.h"
 #include "base/strtab.h"
@@ -427,6 +428,24 @@ static void test_vcpu_names(void **state)
 			fail_msg("'%s': %d, not %d", cases[i].comm, vcpu_name_number(cases[i].comm), cases[i].number);
 }
 
+struct ordered { unsigned big; const char *name; double least; };
+ORDER_BY(compare_ordered, struct ordered, FALLING(big) RISING_TEXT(name) RISING(least))
+
+static void test_order(void **state)
+{
+	(void)state;
+	struct ordered rows[] = { { 1, "b", 0 }, { 2, "b", 0.5 }, { 2, "b", 0.25 }, { 3000000000, "z", 9 }, { 2, "a", 7 } };
+	const double sorted[] = { 9, 7, 0.25, 0.5, 0 };
+	ARRAY_SORT(rows, COUNT(rows), compare_ordered);
+	for (size_t i = 0; i < COUNT(rows); i++)
+		assert_true(rows[i].least == sorted[i]);
+	assert_int_equal(compare_ordered(&rows[1], &rows[1]), 0);
+	int64_t numbers[] = { INT64_MAX, -1, INT64_MIN }, *none = NULL;
+	ARRAY_SORT(numbers, COUNT(numbers), order_int64);
+	assert_true(numbers[0] == INT64_MIN && numbers[2] == INT64_MAX);
+	ARRAY_SORT(none, 0, order_int64);
+}
+
 int main(void)
 {
 	setlocale(LC_ALL, "C.UTF-8");
@@ -436,7 +455,7 @@ int main(void)
 		cmocka_unit_test(test_strtab), cmocka_unit_test(test_notes), cmocka_unit_test(test_notes_together),
 		cmocka_unit_test(test_error_chain), cmocka_unit_test(test_states_have_names),
 		cmocka_unit_test(test_time_exact), cmocka_unit_test(test_tournament), cmocka_unit_test(test_vcpu_names),
-		cmocka_unit_test(test_rank_select), cmocka_unit_test(test_bisect_from),
+		cmocka_unit_test(test_rank_select), cmocka_unit_test(test_bisect_from), cmocka_unit_test(test_order),
 	};
 	return cmocka_run_group_tests_name("base", tests, NULL, NULL);
 }

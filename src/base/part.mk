@@ -4,6 +4,7 @@ BASE_LIBS = src/libbase.a $(YAML_LIBS) $(JSON_LIBS) $(SECCOMP_LIBS)
 src_libbase_a_SOURCES = \
 	src/base/prefetch.c src/base/prefetch.h \
 	src/base/base64.c src/base/base64.h src/base/bisect.h \
+	src/base/order.h \
 	src/base/ordered_jobs.c src/base/ordered_jobs.h \
 	src/base/csv.h \
 	src/base/control_groups.c src/base/control_groups.h \

@@ -1,14 +1,9 @@
+#include "base/order.h"
 #include "base/rank_select.h"
 
 #include <stdlib.h>
 
 #define SORT_BELOW 32  /* values that are sorted at once */
-
-static int compare_values(const void *a, const void *b)
-{
-	const int64_t *x = a, *y = b;
-	return (*x > *y) - (*x < *y);
-}
 
 static int64_t middle_of_three(int64_t a, int64_t b, int64_t c)
 {
@@ -50,6 +45,6 @@ int64_t rank_select(int64_t *x, size_t n, size_t rank)
 			n -= low;
 		}
 	}
-	qsort(x, n, sizeof *x, compare_values);
+	qsort(x, n, sizeof *x, order_int64);
 	return x[rank];
 }

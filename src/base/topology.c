@@ -1,3 +1,4 @@
+#include "base/order.h"
 #include "base/topology.h"
 
 #include <stdio.h>
@@ -61,11 +62,7 @@ static int read_cpu(struct topology_cpu *cpu, struct yaml_file *f, const yaml_no
 	return 0;
 }
 
-static int compare_cpus(const void *a, const void *b)
-{
-	const struct topology_cpu *x = a, *y = b;
-	return (x->number > y->number) - (x->number < y->number);
-}
+ORDER_BY(compare_cpus, struct topology_cpu, RISING(number))
 
 /* Checks the CPU list, which is sorted. */
 static int check_cpus(const struct topology *t, const struct yaml_file *f, const yaml_node_t *node, struct error *err)
@@ -98,8 +95,7 @@ static int read_cpus(struct topology *t, struct yaml_file *f, const yaml_node_t 
 			return -1;
 		*ARRAY_PUSH(t->cpu, t->cpus, t->cpu_cap) = cpu;
 	}
-	if (t->cpus)
-		qsort(t->cpu, t->cpus, sizeof *t->cpu, compare_cpus);
+	ARRAY_SORT(t->cpu, t->cpus, compare_cpus);
 	return check_cpus(t, f, node, err);
 }
 

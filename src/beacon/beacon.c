@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/number.h"
+#include "base/order.h"
 
 #if defined __x86_64__
 #include <cpuid.h>
@@ -255,15 +256,9 @@ int beacon_run(const struct beacon_options *o, const volatile int *stop, struct 
 	return rc < 0 ? -1 : 0;
 }
 
-static int by_value(const void *a, const void *b)
-{
-	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-	return (x > y) - (x < y);
-}
-
 static int64_t median_cost(int64_t *v, unsigned n)
 {
-	qsort(v, n, sizeof *v, by_value);
+	qsort(v, n, sizeof *v, order_int64);
 	return v[n / 2];
 }
 

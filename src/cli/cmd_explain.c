@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/order.h"
 #include "cli/advice.h"
 #include "cli/cli.h"
 #include "cli/findings_print.h"
@@ -82,8 +83,7 @@ static int explain_all_at(struct query_context *s, const char *at, size_t top, s
 		if (catalog->thread[i].tid > 0 && (catalog->machine[catalog->thread[i].machine].kind == MACHINE_VM ||
 		                                   catalog->machines == 1))
 			rc = add_gap_at(s, (struct target){ TARGET_THREAD, i }, t, &all, err);
-	if (all.len)
-		qsort(all.gap, all.len, sizeof *all.gap, compare_gaps_at);
+	ARRAY_SORT(all.gap, all.len, compare_gaps_at);
 	for (size_t i = 0; i < all.len && (!top || i < top) && rc == 0; i++) {
 		char *text = NULL;
 		rc = query_answer(explain_open(catalog, &all.gap[i].target, t, err), &text, err);

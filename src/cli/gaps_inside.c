@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/order.h"
 #include "base/text.h"
 #include "cli/kallsyms.h"
 #include "cli/trace_input.h"
@@ -54,30 +55,15 @@ static void map_to_functions(struct preempted_code_list *l, const struct kallsym
 	}
 }
 
-static int by_address(const void *a, const void *b)
-{
-	const struct preempted_code_row *x = a, *y = b;
-	if (x->vcpu != y->vcpu)
-		return x->vcpu < y->vcpu ? -1 : 1;
-	return (x->address > y->address) - (x->address < y->address);
-}
+ORDER_BY(by_address, struct preempted_code_row, RISING(vcpu) RISING(address))
 
-static int by_total(const void *a, const void *b)
-{
-	const struct preempted_code_row *x = a, *y = b;
-	if (x->vcpu != y->vcpu)
-		return x->vcpu < y->vcpu ? -1 : 1;
-	if (x->total != y->total)
-		return x->total < y->total ? 1 : -1;
-	return by_address(a, b);
-}
+ORDER_BY(by_total, struct preempted_code_row, RISING(vcpu) FALLING(total) RISING(address))
 
 /* Merges rows with equal vCPU and address, and sorts the rows by vCPU and total time. */
 static void merge_rows(struct preempted_code_list *l)
 {
 	size_t n = 0;
-	if (l->rows)
-		qsort(l->row, l->rows, sizeof *l->row, by_address);
+	ARRAY_SORT(l->row, l->rows, by_address);
 	for (size_t i = 0; i < l->rows; i++) {
 		struct preempted_code_row *to = n ? &l->row[n - 1] : NULL, *row = &l->row[i];
 		if (!to || to->vcpu != row->vcpu || to->address != row->address) {
@@ -92,8 +78,7 @@ static void merge_rows(struct preempted_code_list *l)
 		}
 	}
 	l->rows = n;
-	if (n)
-		qsort(l->row, n, sizeof *l->row, by_total);
+	ARRAY_SORT(l->row, n, by_total);
 }
 
 static int64_t vcpu_total_ns(const struct preempted_code_list *l, uint32_t vcpu)

@@ -8,6 +8,7 @@
 #include "base/bisect.h"
 #include "base/file_open.h"
 #include "base/mem.h"
+#include "base/order.h"
 
 #define MAX_LINE 1024
 #define MAX_SYMBOLS 4000000      /* maximum symbol count; a kernel with all its modules has 200,000 */
@@ -32,13 +33,7 @@ static int parse_symbol(char *line, struct kallsym *out)
 	return strchr("tTwW", type) != NULL;
 }
 
-static int by_address(const void *a, const void *b)
-{
-	const struct kallsym *x = a, *y = b;
-	if (x->address != y->address)
-		return x->address < y->address ? -1 : 1;
-	return strcmp(x->name, y->name);
-}
+ORDER_BY(by_address, struct kallsym, RISING(address) RISING_TEXT(name))
 
 static int read_lines(FILE *f, const char *path, struct kallsyms *out, struct error *err)
 {

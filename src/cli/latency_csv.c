@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/order.h"
 #include "base/text.h"
 #include "base/timefmt.h"
 #include "cli/latency_cmd.h"
@@ -34,12 +35,6 @@ static int find_column(const struct sheet *s, const char *wanted, const char *co
 	return 0;
 }
 
-static int by_double(const void *pa, const void *pb)
-{
-	double a = *(const double *)pa, b = *(const double *)pb;
-	return (a > b) - (a < b);
-}
-
 /* Returns the cycles per us of the measured machine: the median ratio of the two columns with the latency; 0: unknown. */
 static double cycles_per_us(const struct table *t)
 {
@@ -53,7 +48,7 @@ static double cycles_per_us(const struct table *t)
 		if (isfinite(v) && v > 0)
 			ratio[n++] = v;
 	}
-	qsort(ratio, n, sizeof *ratio, by_double);
+	qsort(ratio, n, sizeof *ratio, order_double);
 	double median = n ? stats_quantile(ratio, n, 0.5) : 0;
 	free(ratio);
 	return median;

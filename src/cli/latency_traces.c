@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/order.h"
 #include "base/text.h"
 #include "cli/latency_cmd.h"
 #include "cli/query_context.h"
@@ -83,17 +84,12 @@ static void add_step(struct trace_answer *a, size_t row, const struct trace_step
 			row, s->culprit, s->parts.ns[PART_STOLEN] + s->parts.ns[PART_THROTTLED] };
 }
 
-static int by_culprit(const void *pa, const void *pb)
-{
-	const struct trace_loss *a = pa, *b = pb;
-	return a->row != b->row ? (a->row > b->row) - (a->row < b->row) : strcmp(a->culprit, b->culprit);
-}
+ORDER_BY(by_culprit, struct trace_loss, RISING(row) RISING_TEXT(culprit))
 
 /* Fills the culprits of all rows. */
 static void find_culprits(struct trace_answer *a)
 {
-	if (a->losses)
-		qsort(a->loss, a->losses, sizeof *a->loss, by_culprit);
+	ARRAY_SORT(a->loss, a->losses, by_culprit);
 	for (size_t i = 0, end; i < a->losses; i = end) {
 		struct trace_row *row = &a->row[a->loss[i].row];
 		int64_t ns = 0;

@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "base/json_field.h"
 #include "base/mem.h"
+#include "base/order.h"
 #include "base/text.h"
 #include "base/timefmt.h"
 #include "cli/captured_command.h"
@@ -217,8 +218,7 @@ void recording_lines_begin(struct recording_lines *r, const char *dir, const str
 		r->line[i].shown = (struct ui_recording){ .when = found->item[i].modified, .share = -1 };
 		set_text(&r->line[i], 0, found->item[i].name);
 	}
-	if (r->lines)
-		qsort(r->line, r->lines, sizeof *r->line, compare_ages);
+	ARRAY_SORT(r->line, r->lines, compare_ages);
 	for (size_t i = 0; i < r->lines; i++)
 		refresh_row(r, i);
 	load_cache(r);

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/number.h"
+#include "base/order.h"
 #include "cli/run_tree.h"
 
 #define PERIOD_NS NS_PER_S     /* of a sample: the table of a period has a limit */
@@ -135,11 +136,7 @@ void run_meter_poll(struct run_meter *m)
 
 /* ---- result */
 
-static int most_first(const void *a, const void *b)
-{
-	const struct run_culprit *x = a, *y = b;
-	return (x->ns < y->ns) - (x->ns > y->ns);
-}
+ORDER_BY(most_first, struct run_culprit, FALLING(ns))
 
 void run_meter_close(struct run_meter *m, struct run_tally *t)
 {

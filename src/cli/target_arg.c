@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/order.h"
 
 #define LISTED_MAX 20  /* maximum length of the list of candidates */
 
@@ -19,13 +20,7 @@ static const struct column columns[] = {
 	{ "lost_ns", "lost", COL_DURATION },
 };
 
-static int by_loss(const void *pa, const void *pb)
-{
-	const struct target_candidate *a = pa, *b = pb;
-	if (a->lost != b->lost)
-		return (a->lost < b->lost) - (a->lost > b->lost);
-	return (a->start > b->start) - (a->start < b->start);
-}
+ORDER_BY(by_loss, struct target_candidate, FALLING(lost) RISING(start))
 
 /* Returns the candidates with lifetime and lost time, sorted by lost time. NULL: error. The caller frees. */
 static struct target_candidate *rank_candidates(const struct query_context *s, const struct target *found, size_t n,

@@ -6,6 +6,7 @@
 
 #include "base/bisect.h"
 #include "base/mem.h"
+#include "base/order.h"
 #include "base/parallel.h"
 #include "query/query.h"
 
@@ -13,20 +14,13 @@
 
 /* ---- Parts */
 
-static int compare_parts(const void *a, const void *b)
-{
-	const struct recorded_read *x = a, *y = b;
-	if (x->attr != y->attr)
-		return x->attr < y->attr ? -1 : 1;
-	return (x->start > y->start) - (x->start < y->start);
-}
+ORDER_BY(compare_parts, struct recorded_read, RISING(attr) RISING(start))
 
 /* Sorts the parts and joins those that overlap or are adjacent. */
 static void merge_parts(struct recorded_reads *r)
 {
 	size_t n = 0;
-	if (r->len)
-		qsort(r->part, r->len, sizeof *r->part, compare_parts);
+	ARRAY_SORT(r->part, r->len, compare_parts);
 	for (size_t i = 0; i < r->len; i++) {
 		struct recorded_read *last = n ? &r->part[n - 1] : NULL, *p = &r->part[i];
 		if (!last || last->attr != p->attr || (last->end < p->start && last->end + 1 < p->start))

@@ -13,6 +13,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/order.h"
 #include "index/index.h"
 #include "index/session.h"
 
@@ -65,8 +66,7 @@ static int folder_read(struct search *s, struct folder *f, const char *path)
 				(struct entry){ mem_printf("%s%s%s", path, len && path[len - 1] == '/' ? "" : "/", d->d_name), type };
 	}
 	closedir(dir);
-	if (f->entries)
-		qsort(f->entry, f->entries, sizeof *f->entry, compare_paths);
+	ARRAY_SORT(f->entry, f->entries, compare_paths);
 	return 0;
 }
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/order.h"
 #include "base/text.h"
 #include "base/timefmt.h"
 #include "latency/attribution.h"
@@ -188,16 +189,7 @@ static int add_attribute(void *arg, uint32_t attr)
 	return open ? add_request(rd, attr, start, end) : 0;
 }
 
-static int compare_start(const void *pa, const void *pb)
-{
-	const struct request *a = pa, *b = pb;
-	if (a->start != b->start)
-		return a->start < b->start ? -1 : 1;
-	if (a->end != b->end)
-		return a->end < b->end ? -1 : 1;
-	int c = strcmp(a->machine, b->machine);
-	return c ? c : strcmp(a->id, b->id);
-}
+ORDER_BY(compare_start, struct request, RISING(start) RISING(end) RISING_TEXT(machine) RISING_TEXT(id))
 
 static int compare_latency(const void *pa, const void *pb)
 {
@@ -215,8 +207,7 @@ void requests_sort(struct requests *r, enum requests_order order)
 {
 	static int (*const compare[])(const void *, const void *) = { [REQUESTS_BY_START] = compare_start,
 		[REQUESTS_BY_LATENCY] = compare_latency, [REQUESTS_BY_PROVIDER] = compare_provider };
-	if (r->len)
-		qsort(r->row, r->len, sizeof *r->row, compare[order]);
+	ARRAY_SORT(r->row, r->len, compare[order]);
 }
 
 void requests_note_cut(const struct catalog *catalog, size_t cut, struct notes *notes)

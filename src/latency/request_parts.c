@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/order.h"
 #include "latency/attribution.h"
 
 #define PART_NAME(code, name) name,
@@ -28,18 +29,13 @@ static void move_part(void *arg, enum request_part part, int64_t start, int64_t 
 	parts->ns[PART_UNKNOWN] -= end - start + 1;
 }
 
-static int by_time(const void *pa, const void *pb)
-{
-	const struct part_change *a = pa, *b = pb;
-	return (a->t > b->t) - (a->t < b->t);
-}
+ORDER_BY(by_time, struct part_change, RISING(t))
 
 /* Adds each interval to the first part that a thread is in; to unknown if there is none. */
 static void sum_list(struct part_list *l, int64_t start, int64_t end, struct request_parts *out)
 {
 	int64_t t = start, count[REQUEST_PART_COUNT] = { 0 };
-	if (l->len)
-		qsort(l->item, l->len, sizeof *l->item, by_time);
+	ARRAY_SORT(l->item, l->len, by_time);
 	for (size_t i = 0; i <= l->len; i++) {
 		const int64_t next = i < l->len ? l->item[i].t : end + 1;
 		unsigned part = 0;

@@ -20,6 +20,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/number.h"
+#include "base/order.h"
 
 /* A process's threads. */
 struct span_process {
@@ -322,19 +323,7 @@ int span_place_find(struct span_places *p, size_t i, int64_t start, int64_t end,
 
 struct thread_span { uint32_t machine; int32_t pid, tid; size_t span; int64_t start, end; };
 
-static int by_thread(const void *pa, const void *pb)
-{
-	const struct thread_span *a = pa, *b = pb;
-	if (a->machine != b->machine)
-		return a->machine < b->machine ? -1 : 1;
-	if (a->pid != b->pid)
-		return a->pid < b->pid ? -1 : 1;
-	if (a->tid != b->tid)
-		return a->tid < b->tid ? -1 : 1;
-	if (a->start != b->start)
-		return a->start < b->start ? -1 : 1;
-	return (a->end < b->end) - (a->end > b->end);
-}
+ORDER_BY(by_thread, struct thread_span, RISING(machine) RISING(pid) RISING(tid) RISING(start) FALLING(end))
 
 static bool is_same_thread(const struct thread_span *a, const struct thread_span *b)
 {

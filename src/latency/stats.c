@@ -7,17 +7,11 @@
 
 #include "base/bisect.h"
 #include "base/mem.h"
-
-static int compare_values(const void *pa, const void *pb)
-{
-	double a = *(const double *)pa, b = *(const double *)pb;
-	return (a > b) - (a < b);
-}
+#include "base/order.h"
 
 void stats_sort(double *v, size_t n)
 {
-	if (n)
-		qsort(v, n, sizeof *v, compare_values);
+	ARRAY_SORT(v, n, order_double);
 }
 
 double stats_quantile(const double *sorted, size_t n, double p)
@@ -87,11 +81,7 @@ void stats_shift(const double *latency, size_t n, const double *baseline, size_t
 #define BINS 64
 #define VALLEY_HEIGHT_MAX 0.25  /* maximum height of a valley that separates two peaks, relative to the lower peak */
 
-static int compare_share(const void *pa, const void *pb)
-{
-	const struct cluster *a = pa, *b = pb;
-	return (a->share < b->share) - (a->share > b->share);
-}
+ORDER_BY(compare_share, struct cluster, FALLING(share))
 
 /* Fills a histogram of the inner 99 % (outliers count in the end bins), smoothed once by 1-2-1. */
 static void fill_histogram(const double *sorted, size_t n, double *origin, double *width, double bin[BINS])

@@ -15,6 +15,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/number.h"
+#include "base/order.h"
 #include "latency/span_place.h"
 
 #define NONE SIZE_MAX
@@ -295,13 +296,7 @@ static int add_trace(struct path_search *q)
 
 /* ---- All traces --------------------------------------------------------------------------------------------- */
 
-static int by_start(const void *pa, const void *pb)
-{
-	const struct trace_path *a = pa, *b = pb;
-	if (a->start != b->start)
-		return a->start < b->start ? -1 : 1;
-	return strcmp(a->id, b->id);
-}
+ORDER_BY(by_start, struct trace_path, RISING(start) RISING_TEXT(id))
 
 static bool has_end(const char *text, const char *end)
 {
@@ -327,8 +322,7 @@ int traces_read(const struct catalog *catalog, const struct spans *spans, const 
 		if (!id || has_end(spans->span[n->span].trace, id))
 			rc = add_trace(&q);
 	}
-	if (out->len)
-		qsort(out->trace, out->len, sizeof *out->trace, by_start);
+	ARRAY_SORT(out->trace, out->len, by_start);
 	span_places_close(q.places);
 	free(q.place.thread);
 	free(q.node);

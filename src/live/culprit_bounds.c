@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/number.h"
+#include "base/order.h"
 
 #define WAKEUP_NS 500000   /* longest time in which an idle pCPU begins to run a woken task */
 #define NAMED_SHARE 10     /* a culprit is named from 1 / NAMED_SHARE of the stolen time on */
@@ -159,11 +160,7 @@ static void group_tasks(struct bound_search *x, const struct scanned_task *v)
 	}
 }
 
-static int most_first(const void *a, const void *b)
-{
-	const struct bound_group *x = a, *y = b;
-	return (x->ran < y->ran) - (x->ran > y->ran);
-}
+ORDER_BY(most_first, struct bound_group, FALLING(ran))
 
 static void find_bounds(struct bound_search *x, size_t victim)
 {
@@ -179,8 +176,7 @@ static void find_bounds(struct bound_search *x, size_t victim)
 		const int64_t occupied = x->s->period - u->ns.ran - idle;
 		const int64_t waited = u->ns.stolen - (int64_t)min64((int64_t)v->slept * WAKEUP_NS, idle + 2 * x->tick);
 		group_tasks(x, v);
-		if (x->groups)
-			qsort(x->group, x->groups, sizeof *x->group, most_first);
+		ARRAY_SORT(x->group, x->groups, most_first);
 		for (size_t g = 0; g < x->groups; g++) {
 			const int64_t bound = min64(waited + (int64_t)x->group[g].ran - occupied - skew, rest);
 			if (bound * NAMED_SHARE < u->ns.stolen || bound <= 0)

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/number.h"
+#include "base/order.h"
 #include "live/collection.h"
 #include "live/culprit_bounds.h"
 #include "live/machine_names.h"
@@ -217,16 +218,11 @@ void live_use_cpu(struct live_sample *s, unsigned cpu, int32_t culprit, int64_t 
 	}
 }
 
-static int by_time(const void *a, const void *b)
-{
-	const struct live_pair *x = a, *y = b;
-	return (x->ns < y->ns) - (x->ns > y->ns);
-}
+ORDER_BY(by_time, struct live_pair, FALLING(ns))
 
 void live_sort_pairs(struct live_sample *s)
 {
-	if (s->pairs)
-		qsort(s->pair, s->pairs, sizeof *s->pair, by_time);
+	ARRAY_SORT(s->pair, s->pairs, by_time);
 	for (size_t i = s->pairs; i-- > 0;) {
 		s->vcpu[s->pair[i].vcpu].top = s->pair[i].culprit;
 		s->vcpu[s->pair[i].vcpu].top_ns = s->pair[i].ns;

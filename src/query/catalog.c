@@ -14,6 +14,7 @@
 #include <strings.h>
 
 #include "base/mem.h"
+#include "base/order.h"
 
 struct catalog_builder {
 	struct catalog *catalog;
@@ -40,17 +41,9 @@ static uint32_t attr_of_type(const struct history *h, uint32_t attr, const struc
 	return attr != HISTORY_NONE && history_type(h, attr) == (int)a->type ? attr : HISTORY_NONE;
 }
 
-static int compare_cpus(const void *a, const void *b)
-{
-	const struct catalog_cpu *x = a, *y = b;
-	return (x->number > y->number) - (x->number < y->number);
-}
+ORDER_BY(compare_cpus, struct catalog_cpu, RISING(number))
 
-static int compare_tids(const void *a, const void *b)
-{
-	const struct catalog_thread *x = a, *y = b;
-	return (x->tid > y->tid) - (x->tid < y->tid);
-}
+ORDER_BY(compare_tids, struct catalog_thread, RISING(tid))
 
 static void catalog_add_cpu(struct catalog_builder *b, uint32_t machine, uint32_t node)
 {
@@ -113,19 +106,13 @@ static void catalog_add_machine(struct catalog_builder *b, const char *name, enu
 			catalog_add_thread(b, index, a);
 	m->cpus = t->cpus - m->cpu;
 	m->threads = t->threads - m->thread;
-	if (m->cpus)
-		qsort(t->cpu + m->cpu, m->cpus, sizeof *t->cpu, compare_cpus);
-	if (m->threads)
-		qsort(t->thread + m->thread, m->threads, sizeof *t->thread, compare_tids);
+	ARRAY_SORT(t->cpu + m->cpu, m->cpus, compare_cpus);
+	ARRAY_SORT(t->thread + m->thread, m->threads, compare_tids);
 }
 
 struct named_node { const char *name; uint32_t node; };
 
-static int compare_names(const void *a, const void *b)
-{
-	const struct named_node *x = a, *y = b;
-	return strcmp(x->name, y->name);
-}
+ORDER_BY(compare_names, struct named_node, RISING_TEXT(name))
 
 static void catalog_add_machines(struct catalog_builder *b, const char *root, enum machine_kind kind)
 {
@@ -137,8 +124,7 @@ static void catalog_add_machines(struct catalog_builder *b, const char *root, en
 	size_t len = 0, cap = 0;
 	for (uint32_t a = history_child(h, parent, HISTORY_NONE); a != HISTORY_NONE; a = history_child(h, parent, a))
 		*ARRAY_PUSH(list, len, cap) = (struct named_node){ history_name(h, a), a };
-	if (len)
-		qsort(list, len, sizeof *list, compare_names);
+	ARRAY_SORT(list, len, compare_names);
 	for (size_t i = 0; i < len; i++)
 		catalog_add_machine(b, list[i].name, kind, list[i].node);
 	free(list);

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/order.h"
 #include "query/query_internal.h"
 
 #define SIBLINGS_MAX 8  /* limit of the CPUs of one core: larger cores are damage and count as unknown */
@@ -18,19 +19,12 @@ static int read_last(const struct catalog *catalog, uint32_t attr, int64_t *valu
 
 struct core_member { int64_t core; uint32_t cpu; };
 
-static int compare_members(const void *a, const void *b)
-{
-	const struct core_member *x = a, *y = b;
-	if (x->core != y->core)
-		return x->core < y->core ? -1 : 1;
-	return (x->cpu > y->cpu) - (x->cpu < y->cpu);
-}
+ORDER_BY(compare_members, struct core_member, RISING(core) RISING(cpu))
 
 /* Links the CPUs of each core in a circle. */
 static void link_siblings(struct catalog *catalog, struct core_member *member, size_t n)
 {
-	if (n)
-		qsort(member, n, sizeof *member, compare_members);
+	ARRAY_SORT(member, n, compare_members);
 	for (size_t i = 0, end; i < n; i = end) {
 		for (end = i + 1; end < n && member[end].core == member[i].core; )
 			end++;

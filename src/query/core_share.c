@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/order.h"
 #include "query/stepped_query.h"
 
 struct core_query {
@@ -39,20 +40,11 @@ size_t core_share_targets(const struct catalog *catalog, const struct target *on
 	return n;
 }
 
-static int compare_shared(const void *a, const void *b)
-{
-	const struct core_row *x = a, *y = b;
-	if (x->time.shared != y->time.shared)
-		return x->time.shared < y->time.shared ? 1 : -1;
-	if (x->target.kind != y->target.kind)
-		return x->target.kind < y->target.kind ? -1 : 1;
-	return (x->target.index > y->target.index) - (x->target.index < y->target.index);
-}
+ORDER_BY(compare_shared, struct core_row, FALLING(time.shared) RISING(target.kind) RISING(target.index))
 
 void core_share_sort(struct core_share *s)
 {
-	if (s->rows)
-		qsort(s->row, s->rows, sizeof *s->row, compare_shared);
+	ARRAY_SORT(s->row, s->rows, compare_shared);
 }
 
 struct core_lister { struct core_query *c; struct map known; };
@@ -178,17 +170,7 @@ static void add_row(struct core_query *c, size_t row, struct core_time *time, st
 	}
 }
 
-static int compare_sharers(const void *a, const void *b)
-{
-	const struct core_sharer *x = a, *y = b;
-	if (x->ns != y->ns)
-		return x->ns < y->ns ? 1 : -1;
-	if (x->actor.machine != y->actor.machine)
-		return x->actor.machine < y->actor.machine ? -1 : 1;
-	if (x->actor.tid != y->actor.tid)
-		return x->actor.tid < y->actor.tid ? -1 : 1;
-	return (x->actor.name > y->actor.name) - (x->actor.name < y->actor.name);
-}
+ORDER_BY(compare_sharers, struct core_sharer, FALLING(ns) RISING(actor.machine) RISING(actor.tid) RISING(actor.name))
 
 static void join_target(struct core_query *c, size_t i)
 {
@@ -202,8 +184,7 @@ static void join_target(struct core_query *c, size_t i)
 		*ARRAY_PUSH(out->sharer, out->sharers, c->sharer_cap) =
 			(struct core_sharer){ sums.sharers.actor[k], sums.ns[k], { 0 } };
 	row->sharers = sums.len;
-	if (sums.len)
-		qsort(out->sharer + row->sharer, sums.len, sizeof *out->sharer, compare_sharers);
+	ARRAY_SORT(out->sharer + row->sharer, sums.len, compare_sharers);
 	actors_release(&sums.sharers);
 	free(sums.ns);
 }

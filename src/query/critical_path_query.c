@@ -5,14 +5,9 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/order.h"
 
-static int compare_sums(const void *a, const void *b)
-{
-	const struct path_sum *x = a, *y = b;
-	if (x->duration != y->duration)
-		return x->duration < y->duration ? 1 : -1;
-	return (x->actor.tid > y->actor.tid) - (x->actor.tid < y->actor.tid);
-}
+ORDER_BY(compare_sums, struct path_sum, FALLING(duration) RISING(actor.tid))
 
 /* Finds the sum that the interval belongs to, among all sums; adds a new one. */
 static __attribute__((noinline)) size_t sum_find(struct path_ledger *l, struct path *p,
@@ -74,8 +69,7 @@ static int path_join(struct query *q, struct error *err)
 	struct path *p = &w->out;
 	for (size_t i = 0; i < p->sums; i++)
 		p->sum[i].share = (double)p->sum[i].duration / ((double)(p->end - p->start) + 1);
-	if (p->sums)
-		qsort(p->sum, p->sums, sizeof *p->sum, compare_sums);
+	ARRAY_SORT(p->sum, p->sums, compare_sums);
 	names_move(&w->r.names, &w->out.name, &w->out.names);
 	return 1;
 }

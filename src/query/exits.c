@@ -13,6 +13,7 @@
 
 #include "base/mem.h"
 #include "base/number.h"
+#include "base/order.h"
 #include "base/rank_select.h"
 #include "query/stepped_query.h"
 #include "query/culprit.h"
@@ -230,17 +231,7 @@ static int exits_walk(struct query *q, size_t part, struct budget *budget, struc
 
 /* ---- Answer */
 
-static int compare_rows(const void *a, const void *b)
-{
-	const struct exit_row *x = a, *y = b;
-	if (x->vcpu != y->vcpu)
-		return x->vcpu < y->vcpu ? -1 : 1;
-	if (x->total != y->total)
-		return x->total < y->total ? 1 : -1;
-	if (x->count != y->count)
-		return x->count < y->count ? 1 : -1;
-	return (x->max_at > y->max_at) - (x->max_at < y->max_at);
-}
+ORDER_BY(compare_rows, struct exit_row, RISING(vcpu) FALLING(total) FALLING(count) RISING(max_at))
 
 static int exits_join(struct query *q, struct error *err)
 {
@@ -254,8 +245,7 @@ static int exits_join(struct query *q, struct error *err)
 		free(l->ns);
 		l->ns = NULL;
 	}
-	if (c->list.rows)
-		qsort(c->list.row, c->list.rows, sizeof *c->list.row, compare_rows);
+	ARRAY_SORT(c->list.row, c->list.rows, compare_rows);
 	c->list.vcpus = (unsigned)c->vcpus;
 	if (c->r.catalog)
 		names_move(&c->r.names, &c->list.name, &c->list.names);

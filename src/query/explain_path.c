@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/order.h"
 #include "base/timefmt.h"
 
 #define HELPERS_MAX 3
@@ -95,12 +96,7 @@ static void measure_wakeup_latency(const struct explanation *s, const struct pat
 	free(culprits.one);
 }
 
-static int compare_helpers(const void *a, const void *b)
-{
-	const struct helper *x = a, *y = b;
-	return x->ns != y->ns ? (x->ns < y->ns) - (x->ns > y->ns)
-	    : (x->actor.tid > y->actor.tid) - (x->actor.tid < y->actor.tid);
-}
+ORDER_BY(compare_helpers, struct helper, FALLING(ns) RISING(actor.tid))
 
 static char *helper_name(const struct explanation *s, const struct path *p, struct actor actor, char buf[NAME_TEXT])
 {

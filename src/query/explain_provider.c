@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/mem.h"
+#include "base/order.h"
 #include "base/text.h"
 #include "base/timefmt.h"
 
@@ -30,18 +31,6 @@ struct provider_sums {
 static bool is_provider(unsigned reason)
 {
 	return reason >= OUT_PROVIDER && reason < OUT_VCPU_TAKEN;
-}
-
-static int compare_ns(const void *a, const void *b)
-{
-	const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-	return (x > y) - (x < y);
-}
-
-static int compare_share(const void *a, const void *b)
-{
-	const double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
 }
 
 static void add_gap(struct provider_sums *p, uint32_t cpu, const struct interval *iv, unsigned reason)
@@ -110,8 +99,8 @@ static void write_reasons(FILE *to, struct provider_sums *p, unsigned vcpus)
 		first = false;
 		if (i != OUT_PROVIDER_QUOTA || p->periods == 0)
 			continue;
-		qsort(p->period, p->periods, sizeof *p->period, compare_ns);
-		qsort(p->ran, p->periods, sizeof *p->ran, compare_share);
+		qsort(p->period, p->periods, sizeof *p->period, order_int64);
+		qsort(p->ran, p->periods, sizeof *p->ran, order_double);
 		fprintf(to, " (period %s", time_duration(d, p->period[p->periods / 2]));
 		if (vcpus == 1)
 			fprintf(to, ", limit %.0f to %.0f %% of a CPU", 100 * p->ran[p->periods / 10],

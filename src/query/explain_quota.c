@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/order.h"
 #include "base/text.h"
 #include "base/timefmt.h"
 #include "query/explain.h"
@@ -12,11 +13,7 @@
 
 struct quota_user { uint32_t thread; int64_t ran; };
 
-static int compare_users(const void *a, const void *b)
-{
-	const struct quota_user *x = a, *y = b;
-	return (x->ran < y->ran) - (x->ran > y->ran);
-}
+ORDER_BY(compare_users, struct quota_user, FALLING(ran))
 
 /* Writes the time that the threads of a group ran per period, and the threads that ran most of it. */
 static int write_users(struct explanation *s, const struct catalog_group *g, struct error *err)
@@ -37,8 +34,7 @@ static int write_users(struct explanation *s, const struct catalog_group *g, str
 			user[users++] = (struct quota_user){ i, demand.ran };
 		all += rc == 0 ? demand.ran : 0;
 	}
-	if (users)
-		qsort(user, users, sizeof *user, compare_users);
+	ARRAY_SORT(user, users, compare_users);
 	const double periods = ((double)(s->f->end - s->f->start) + 1) / (double)g->period_ns;
 	char d[TIME_TEXT], name[256];
 	if (rc == 0 && all > 0 && periods >= 1)

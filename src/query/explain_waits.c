@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/order.h"
 #include "base/timefmt.h"
 #include "query/explain.h"
 
@@ -45,13 +46,7 @@ struct wait_reason {
 	const struct wait_row *main_waker;
 };
 
-static int compare_by_total(const void *a, const void *b)
-{
-	const struct wait_reason *x = a, *y = b;
-	if (x->total != y->total)
-		return x->total < y->total ? 1 : -1;
-	return (x->kind > y->kind) - (x->kind < y->kind);
-}
+ORDER_BY(compare_by_total, struct wait_reason, FALLING(total) RISING(kind))
 
 /* Rows are sorted, longest first, so the first row of a kind is the largest. */
 static int64_t sum_by_kind(const struct wait_list *l, struct wait_reason reason[WAIT_KIND_COUNT])

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/order.h"
 
 #define SAME_NAME_SHARE 0.1  /* minimum time of a thread that is named together with another one, as a share of that */
 #define SPREAD_SHARE 0.5      /* minimum share of the lost time that other VMs or groups took together */
@@ -138,15 +139,7 @@ void causes_add(struct cause_list *l, const struct cause_interval *longest, int6
 	*ARRAY_PUSH(l->cause, l->len, l->cap) = c;
 }
 
-static int compare_causes(const void *a, const void *b)
-{
-	const struct cause *x = a, *y = b;
-	if (x->ns != y->ns)
-		return x->ns < y->ns ? 1 : -1;
-	if (x->kind != y->kind)
-		return x->kind < y->kind ? -1 : 1;
-	return (x->tid > y->tid) - (x->tid < y->tid);
-}
+ORDER_BY(compare_causes, struct cause, FALLING(ns) RISING(kind) RISING(tid))
 
 /* Returns true if b belongs to the culprit a: the same VM or group, equal names (except of a thread that took little
  * compared with a), or threads without names. */

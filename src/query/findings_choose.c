@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/order.h"
 
 #define WANTED_MIN 0.01        /* a victim's floor: minimum share of the window that it wanted to run, ... */
 #define WAIT_MIN 10000000      /* ... or minimum length of one of its waits, ns */
@@ -194,15 +195,7 @@ static int choose_threads(struct findings_query *v, uint32_t machine, struct err
 	return rc;
 }
 
-static int compare_victims(const void *a, const void *b)
-{
-	const struct victim *x = a, *y = b;
-	if (x->tier != y->tier)
-		return x->tier < y->tier ? -1 : 1;
-	if (x->bound != y->bound)
-		return x->bound < y->bound ? 1 : -1;
-	return (x->target.index > y->target.index) - (x->target.index < y->target.index);
-}
+ORDER_BY(compare_victims, struct victim, RISING(tier) FALLING(bound) RISING(target.index))
 
 static int choose_target(struct findings_query *v, struct error *err)
 {
@@ -245,7 +238,6 @@ int findings_choose(struct findings_query *v, struct error *err)
 	for (uint32_t i = 0; i < catalog->machines; i++)
 		if (!v->dark[i] && choose_threads(v, i, err) < 0)
 			return -1;
-	if (v->victims)
-		qsort(v->victim, v->victims, sizeof *v->victim, compare_victims);
+	ARRAY_SORT(v->victim, v->victims, compare_victims);
 	return 0;
 }

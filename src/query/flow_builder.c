@@ -6,6 +6,7 @@
 #include "base/int128.h"
 #include "base/bisect.h"
 #include "base/mem.h"
+#include "base/order.h"
 #include "query/query_internal.h"
 
 void flow_builder_init(struct flow_builder *g, int64_t from, int64_t to, const struct flow_options *options, bool is_part,
@@ -245,19 +246,8 @@ int flow_builder_append(struct flow_builder *g, const struct flow_builder *part,
 	return status;
 }
 
-static int compare_entries(const void *a, const void *b)
-{
-	const struct flow_entry *x = a, *y = b;
-	if (x->duration != y->duration)
-		return x->duration < y->duration ? 1 : -1;
-	if (x->actor.kind != y->actor.kind)
-		return x->actor.kind < y->actor.kind ? -1 : 1;
-	if (x->actor.machine != y->actor.machine)
-		return x->actor.machine < y->actor.machine ? -1 : 1;
-	if (x->actor.tid != y->actor.tid)
-		return x->actor.tid < y->actor.tid ? -1 : 1;
-	return (x->actor.name > y->actor.name) - (x->actor.name < y->actor.name);
-}
+ORDER_BY(compare_entries, struct flow_entry,
+         FALLING(duration) RISING(actor.kind) RISING(actor.machine) RISING(actor.tid) RISING(actor.name))
 
 int flow_builder_finish(struct flow_builder *g)
 {
@@ -266,8 +256,7 @@ int flow_builder_finish(struct flow_builder *g)
 		return -1;
 	for (size_t i = 0; i < f->entries; i++)
 		f->entry[i].share = (double)f->entry[i].duration / ((double)(g->window_end - g->window_start) + 1);
-	if (f->entries)
-		qsort(f->entry, f->entries, sizeof *f->entry, compare_entries);
+	ARRAY_SORT(f->entry, f->entries, compare_entries);
 	uint32_t *rank = mem_new(f->entries, sizeof *rank);
 	for (size_t i = 0; i < f->entries; i++)
 		rank[actors_put(&g->actors, &f->entry[i].actor)] = (uint32_t)i;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/order.h"
 #include "base/text.h"
 #include "base/timefmt.h"
 
@@ -48,13 +49,7 @@ static int32_t group_of(int32_t system, uint32_t kind)
 	       kind == FLOW_LIMITED ? GROUP_LIMITED : kind == FLOW_UNKNOWN ? GROUP_UNKNOWN : system;
 }
 
-static int compare_rows(const void *a, const void *b)
-{
-	const struct lane_row *x = a, *y = b;
-	if (x->duration != y->duration)
-		return x->duration < y->duration ? 1 : -1;
-	return (x->group < y->group) - (x->group > y->group);
-}
+ORDER_BY(compare_rows, struct lane_row, FALLING(duration) FALLING(group))
 
 static size_t find_group(const struct lane_row *group, size_t groups, int32_t id)
 {
@@ -78,8 +73,7 @@ static void page_layout(struct page *p, double threshold)
 			*ARRAY_PUSH(group, groups, cap) = (struct lane_row){ .group = id, .kind = e->actor.kind };
 		group[g].duration += e->duration;
 	}
-	if (groups)
-		qsort(group, groups, sizeof *group, compare_rows);
+	ARRAY_SORT(group, groups, compare_rows);
 	double span = (double)(f->end - f->start) + 1;
 	for (size_t g = 0; g < groups; g++) {
 		if ((double)group[g].duration / span >= threshold)

@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "base/number.h"
+#include "base/order.h"
 #include "base/rank_select.h"
 #include "query/stepped_query.h"
 
@@ -41,13 +42,7 @@ static int compare_by_length(const void *a, const void *b)
 	return (x->gap.target.index > y->gap.target.index) - (x->gap.target.index < y->gap.target.index);
 }
 
-static int compare_by_target(const void *a, const void *b)
-{
-	const struct gap_item *x = a, *y = b;
-	if (x->gap.target.index != y->gap.target.index)
-		return x->gap.target.index < y->gap.target.index ? -1 : 1;
-	return (x->gap.start > y->gap.start) - (x->gap.start < y->gap.start);
-}
+ORDER_BY(compare_by_target, struct gap_item, RISING(gap.target.index) RISING(gap.start))
 
 static void lister_cut_to_top(struct gap_lister *l, size_t slack)
 {
@@ -130,13 +125,7 @@ static void lister_end_row(struct gap_lister *l)
 	l->row++;
 }
 
-static int compare_by_total(const void *a, const void *b)
-{
-	const struct gap_lengths *x = a, *y = b;
-	if (x->total != y->total)
-		return x->total < y->total ? 1 : -1;
-	return (x->target.index > y->target.index) - (x->target.index < y->target.index);
-}
+ORDER_BY(compare_by_total, struct gap_lengths, FALLING(total) RISING(target.index))
 
 /* Returns 1 if the target slept until the gap, 0: not, -1: error. */
 static int slept_before(const struct catalog *catalog, const struct gap *gap, struct error *err)
@@ -183,11 +172,9 @@ static int lister_list_gaps(struct gap_lister *l, struct budget *budget, struct 
 static void lister_end_list(struct gap_lister *l, struct error *err)
 {
 	lengths_measure(l->length, l->lengths, &l->list.all);
-	if (l->list.rows)
-		qsort(l->list.row, l->list.rows, sizeof *l->list.row, compare_by_total);
+	ARRAY_SORT(l->list.row, l->list.rows, compare_by_total);
 	lister_cut_to_top(l, 0);
-	if (l->list.items)
-		qsort(l->list.item, l->list.items, sizeof *l->list.item, compare_by_target);
+	ARRAY_SORT(l->list.item, l->list.items, compare_by_target);
 	resolver_init(&l->r, l->q.catalog, l->q.from, l->q.to, err);
 	l->listed = true;
 }
@@ -231,8 +218,7 @@ static int gap_list_join(struct query *q, struct error *err)
 	(void)err;
 	if (!l->listed)
 		return 1;
-	if (l->list.items)
-		qsort(l->list.item, l->list.items, sizeof *l->list.item, compare_by_length);
+	ARRAY_SORT(l->list.item, l->list.items, compare_by_length);
 	names_move(&l->r.names, &l->list.name, &l->list.names);
 	return 1;
 }

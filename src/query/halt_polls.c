@@ -8,6 +8,7 @@
 #include "base/bisect.h"
 #include "base/mem.h"
 #include "base/number.h"
+#include "base/order.h"
 
 struct poll {
 	int64_t from, to;           /* ns, closed */
@@ -125,12 +126,6 @@ static int survey_add_poll(struct poll_survey *y, uint32_t vcpu, const struct in
 	return 0;
 }
 
-static int compare_ns(const void *a, const void *b)
-{
-	const int64_t *x = a, *y = b;
-	return (*x > *y) - (*x < *y);
-}
-
 static int64_t percentile(const int64_t *ns, size_t n, size_t percent)
 {
 	return n ? ns[percentile_index(n, percent)] : 0;
@@ -145,8 +140,7 @@ static void row_set_percentiles(struct poll_survey *y, size_t first_row, size_t 
 		for (size_t k = first_poll; k < y->polls_len; k++)
 			if (y->poll[k].row == i && y->poll[k].latency >= 0)
 				ns[n++] = y->poll[k].latency;
-		if (n)
-			qsort(ns, n, sizeof *ns, compare_ns);
+		ARRAY_SORT(ns, n, order_int64);
 		row->timed = n;
 		row->p50 = percentile(ns, n, 50);
 		row->p99 = percentile(ns, n, 99);
@@ -190,13 +184,7 @@ static int survey_add_vcpu(struct poll_survey *y, uint32_t vcpu, struct error *e
 
 /* ---- Threads that waited for the polling pCPU */
 
-static int compare_by_pcpu(const void *a, const void *b)
-{
-	const struct poll *x = a, *y = b;
-	if (x->pcpu != y->pcpu)
-		return x->pcpu < y->pcpu ? -1 : 1;
-	return (x->from > y->from) - (x->from < y->from);
-}
+ORDER_BY(compare_by_pcpu, struct poll, RISING(pcpu) RISING(from))
 
 static int survey_add_wait(void *arg, const struct gap_interval *p)
 {
@@ -246,13 +234,7 @@ static int survey_find_victims(struct poll_survey *y, struct error *err)
 
 /* ---- Answer */
 
-static int compare_rows(const void *a, const void *b)
-{
-	const struct poll_row *x = a, *y = b;
-	if (x->vcpu != y->vcpu)
-		return x->vcpu < y->vcpu ? -1 : 1;
-	return (x->outcome > y->outcome) - (x->outcome < y->outcome);
-}
+ORDER_BY(compare_rows, struct poll_row, RISING(vcpu) RISING(outcome))
 
 bool vcpu_is_in_target(const struct catalog *catalog, const struct target *s, uint32_t vcpu)
 {
@@ -278,8 +260,7 @@ int polls_of(const struct catalog *catalog, const struct target *s, int64_t from
 			rc = survey_add_vcpu(&y, i, err);
 	if (rc == 0)
 		rc = survey_find_victims(&y, err);
-	if (out->rows)
-		qsort(out->row, out->rows, sizeof *out->row, compare_rows);
+	ARRAY_SORT(out->row, out->rows, compare_rows);
 	resolver_release(&y.r);
 	map_release(&y.wait_ns);
 	free(y.poll);

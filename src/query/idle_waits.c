@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/order.h"
 #include "base/vcpu_name.h"
 #include "query/culprit.h"
 #include "query/stepped_query.h"
@@ -246,20 +247,11 @@ static int collect_vcpu(struct wait_collector *c, uint32_t vcpu, struct budget *
 	return 1;
 }
 
-static int compare_rows(const void *a, const void *b)
-{
-	const struct wait_row *x = a, *y = b;
-	if (x->vcpu != y->vcpu)
-		return x->vcpu < y->vcpu ? -1 : 1;
-	if (x->total != y->total)
-		return x->total < y->total ? 1 : -1;
-	return (x->by.tid > y->by.tid) - (x->by.tid < y->by.tid);
-}
+ORDER_BY(compare_rows, struct wait_row, RISING(vcpu) FALLING(total) RISING(by.tid))
 
 static void list_finish(struct wait_list *l)
 {
-	if (l->rows)
-		qsort(l->row, l->rows, sizeof *l->row, compare_rows);
+	ARRAY_SORT(l->row, l->rows, compare_rows);
 	for (size_t i = 0, n; i < l->rows; i = n) {
 		double all = 0;
 		for (n = i; n < l->rows && l->row[n].vcpu == l->row[i].vcpu; n++)

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/order.h"
 #include "query/culprit.h"
 #include "query/wakeup.h"
 
@@ -277,8 +278,7 @@ static int locks_join(struct query *q, struct error *err)
 	struct lock_list *l = &c->list;
 	(void)err;
 	names_move(&c->names, &l->name, &l->names);
-	if (l->waits)
-		qsort(l->wait, l->waits, sizeof *l->wait, compare_waits);
+	ARRAY_SORT(l->wait, l->waits, compare_waits);
 	return 1;
 }
 

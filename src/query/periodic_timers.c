@@ -13,6 +13,7 @@
 
 #include "base/bisect.h"
 #include "base/mem.h"
+#include "base/order.h"
 
 #define BURSTS_MAX (8 << 20)
 #define BURSTS_MIN 5             /* fewest bursts of a timer */
@@ -161,19 +162,13 @@ static int collect_bursts(struct periodic_search *s, uint32_t vcpu)
 	return r;
 }
 
-static int compare_ns(const void *a, const void *b)
-{
-	const int64_t *x = a, *y = b;
-	return (*x > *y) - (*x < *y);
-}
-
 static void group_judge(struct burst_group *g)
 {
 	size_t n = g->distances, matches = 0;
 	int64_t span = 0;
 	if (g->found.wakeups < BURSTS_MIN)
 		return;
-	qsort(g->distance, n, sizeof *g->distance, compare_ns);
+	qsort(g->distance, n, sizeof *g->distance, order_int64);
 	int64_t p = g->found.period = g->distance[n / 2];
 	for (size_t i = 0; i < n; i++) {
 		int64_t off = g->distance[i] % p, distance = off < p - off ? off : p - off;
@@ -236,15 +231,7 @@ static int charge_timers(struct periodic_search *s)
 	return 0;
 }
 
-static int compare_timers(const void *a, const void *b)
-{
-	const struct periodic *x = a, *y = b;
-	if (x->cost != y->cost)
-		return x->cost < y->cost ? 1 : -1;
-	if (x->wakeups != y->wakeups)
-		return x->wakeups < y->wakeups ? 1 : -1;
-	return (x->vcpu > y->vcpu) - (x->vcpu < y->vcpu);
-}
+ORDER_BY(compare_timers, struct periodic, FALLING(cost) FALLING(wakeups) RISING(vcpu))
 
 static void list_timers(struct periodic_search *s, struct periodic_list *out)
 {
@@ -252,8 +239,7 @@ static void list_timers(struct periodic_search *s, struct periodic_list *out)
 	for (size_t i = 0; i < s->groups; i++)
 		if (s->group[i].is_timer)
 			*ARRAY_PUSH(out->item, out->items, cap) = s->group[i].found;
-	if (out->items)
-		qsort(out->item, out->items, sizeof *out->item, compare_timers);
+	ARRAY_SORT(out->item, out->items, compare_timers);
 	names_move(&s->r.names, &out->name, &out->names);
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/order.h"
 
 struct code_survey {
 	struct preempted_code_list *out;
@@ -53,15 +54,7 @@ static int survey_add_vcpu(struct code_survey *p, const struct catalog *catalog,
 	return got;
 }
 
-static int compare_rows(const void *a, const void *b)
-{
-	const struct preempted_code_row *x = a, *y = b;
-	if (x->vcpu != y->vcpu)
-		return x->vcpu < y->vcpu ? -1 : 1;
-	if (x->total != y->total)
-		return x->total < y->total ? 1 : -1;
-	return (x->address > y->address) - (x->address < y->address);
-}
+ORDER_BY(compare_rows, struct preempted_code_row, RISING(vcpu) FALLING(total) RISING(address))
 
 int preempted_code_of(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to,
                       struct preempted_code_list *out, struct error *err)
@@ -75,8 +68,7 @@ int preempted_code_of(const struct catalog *catalog, const struct target *s, int
 		if (vcpu_is_in_target(catalog, s, i))
 			rc = survey_add_vcpu(&p, catalog, i, from, to, err);
 	map_release(&p.row_of);
-	if (out->rows)
-		qsort(out->row, out->rows, sizeof *out->row, compare_rows);
+	ARRAY_SORT(out->row, out->rows, compare_rows);
 	if (rc < 0)
 		preempted_code_release(out);
 	return rc;

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/order.h"
 
 #define SUSPICION_MIN 0.5     /* minimum share of a wait without a pCPU that makes a suspect */
 #define SUSPECTS_MAX 3   /* most suspects that are named together */
@@ -73,12 +74,6 @@ static int run_list_add(struct lock_search *c, uint32_t v, const struct interval
 	return found < 0 ? -1 : 0;
 }
 
-static int compare_ns(const void *a, const void *b)
-{
-	const int64_t *x = a, *y = b;
-	return (*x > *y) - (*x < *y);
-}
-
 static int pattern_learn_vcpu(struct lock_search *c, uint32_t v, struct spin_pattern *patterns, struct run_list *runs,
                               int64_t *longest)
 {
@@ -104,7 +99,7 @@ static int pattern_learn_vcpu(struct lock_search *c, uint32_t v, struct spin_pat
 	}
 	if (found < 0 || !runs->len)
 		return found < 0 ? -1 : 0;
-	qsort(runs->ns, runs->len, sizeof *runs->ns, compare_ns);
+	qsort(runs->ns, runs->len, sizeof *runs->ns, order_int64);
 	*longest = runs->ns[runs->len / 4] * RUN_FACTOR;
 	return 0;
 }

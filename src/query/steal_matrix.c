@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/order.h"
 #include "query/stepped_query.h"
 #include "query/culprit.h"
 #include "query/thread_groups.h"
@@ -131,42 +132,18 @@ static void steal_add_rows(struct steal_query *s, struct steal_cells *cells)
 
 struct cell_order { struct steal_cell cell; int64_t lost; };
 
-static int compare_victims(const void *a, const void *b)
-{
-	const struct actor *v = &((const struct cell_order *)a)->cell.victim;
-	const struct actor *u = &((const struct cell_order *)b)->cell.victim;
-	if (v->machine != u->machine)
-		return v->machine < u->machine ? -1 : 1;
-	if (v->tid != u->tid)
-		return v->tid < u->tid ? -1 : 1;
-	return (v->name > u->name) - (v->name < u->name);
-}
+#define VICTIM_KEYS RISING(cell.victim.machine) RISING(cell.victim.tid) RISING(cell.victim.name)
+ORDER_BY(compare_victims, struct cell_order, VICTIM_KEYS)
 
-static int compare_cells(const void *a, const void *b)
-{
-	const struct cell_order *x = a, *y = b;
-	if (x->lost != y->lost)
-		return x->lost < y->lost ? 1 : -1;
-	int d = compare_victims(a, b);
-	if (d)
-		return d;
-	if (x->cell.ns != y->cell.ns)
-		return x->cell.ns < y->cell.ns ? 1 : -1;
-	const struct actor *v = &x->cell.culprit, *u = &y->cell.culprit;
-	if (v->kind != u->kind)
-		return v->kind < u->kind ? -1 : 1;
-	if (v->machine != u->machine)
-		return v->machine < u->machine ? -1 : 1;
-	return (v->tid > u->tid) - (v->tid < u->tid);
-}
+ORDER_BY(compare_cells, struct cell_order, FALLING(lost) VICTIM_KEYS FALLING(cell.ns) RISING(cell.culprit.kind)
+         RISING(cell.culprit.machine) RISING(cell.culprit.tid))
 
 static void cells_sort(struct steal_cell *cell, size_t n)
 {
 	struct cell_order *order = mem_new(n, sizeof *order);
 	for (size_t i = 0; i < n; i++)
 		order[i].cell = cell[i];
-	if (n)
-		qsort(order, n, sizeof *order, compare_victims);
+	ARRAY_SORT(order, n, compare_victims);
 	for (size_t i = 0, k; i < n; i = k) {
 		int64_t lost = 0;
 		for (k = i; k < n && actor_same(&order[k].cell.victim, &order[i].cell.victim); k++)
@@ -176,8 +153,7 @@ static void cells_sort(struct steal_cell *cell, size_t n)
 			order[c].cell.share = (double)order[c].cell.ns / (double)lost;
 		}
 	}
-	if (n)
-		qsort(order, n, sizeof *order, compare_cells);
+	ARRAY_SORT(order, n, compare_cells);
 	for (size_t i = 0; i < n; i++)
 		cell[i] = order[i].cell;
 	free(order);

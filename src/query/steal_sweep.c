@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/order.h"
 
 struct sweep_row {
 	struct target target;
@@ -258,11 +259,7 @@ static int sweep_add_row(struct sweep *s, struct sweep_row *row, int64_t from, i
 	return 0;
 }
 
-static int compare_waiting(const void *a, const void *b)
-{
-	const struct waiting_row *x = a, *y = b;
-	return x->first != y->first ? (x->first < y->first ? -1 : 1) : (x->index > y->index) - (x->index < y->index);
-}
+ORDER_BY(compare_waiting, struct waiting_row, RISING(first) RISING(index))
 
 /* Lists the rows that lose time by their first gaps. */
 static int sweep_find_rows(struct sweep *s)
@@ -275,8 +272,7 @@ static int sweep_find_rows(struct sweep *s)
 		if (r)
 			*ARRAY_PUSH(s->waiting, s->waiting_len, s->waiting_cap) = row;
 	}
-	if (s->waiting_len)
-		qsort(s->waiting, s->waiting_len, sizeof *s->waiting, compare_waiting);
+	ARRAY_SORT(s->waiting, s->waiting_len, compare_waiting);
 	return 0;
 }
 
@@ -424,11 +420,7 @@ static void row_take(struct sweep *s, struct sweep_row *row, int64_t end, struct
 	row->gap_start = row->gap_end + 1;
 }
 
-static int compare_block_rows(const void *a, const void *b)
-{
-	const struct gap_block_row *x = a, *y = b;
-	return (x->row > y->row) - (x->row < y->row);
-}
+ORDER_BY(compare_block_rows, struct gap_block_row, RISING(row))
 
 void sweep_take_block(struct sweep *s, struct gap_block *out)
 {
@@ -450,8 +442,7 @@ void sweep_take_block(struct sweep *s, struct gap_block *out)
 	s->row_len = n;
 	s->read = 0;
 	s->block = end + 1;
-	if (out->rows)
-		qsort(out->row, out->rows, sizeof *out->row, compare_block_rows);
+	ARRAY_SORT(out->row, out->rows, compare_block_rows);
 }
 
 void sweep_release(struct sweep *s)

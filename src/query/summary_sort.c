@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/order.h"
 #include "query/query_internal.h"
 
 #define ORDER_NAME(code, name, first) [code] = name,
@@ -31,17 +32,7 @@ static double sort_key(const struct summary_row *r, enum summary_order by)
 	return 0;
 }
 
-static int compare_rows(const void *pa, const void *pb)
-{
-	const struct row_order *a = pa, *b = pb;
-	if (a->last != b->last)
-		return a->last ? 1 : -1;
-	if (a->key > b->key || a->key < b->key)
-		return a->key < b->key ? 1 : -1;
-	if (a->lost != b->lost)
-		return a->lost < b->lost ? 1 : -1;
-	return (a->row.target.index > b->row.target.index) - (a->row.target.index < b->row.target.index);
-}
+ORDER_BY(compare_rows, struct row_order, RISING(last) FALLING(key) FALLING(lost) RISING(row.target.index))
 
 static void sort_rows(const struct catalog *catalog, struct summary_row *row, size_t n, enum summary_order by)
 {
@@ -51,8 +42,7 @@ static void sort_rows(const struct catalog *catalog, struct summary_row *row, si
 		order[i] = (struct row_order){ host && by == SUMMARY_BY_LOST, sort_key(&row[i], by),
 			by == SUMMARY_BY_ID ? 0 : row[i].demand.lost, row[i] };
 	}
-	if (n)
-		qsort(order, n, sizeof *order, compare_rows);
+	ARRAY_SORT(order, n, compare_rows);
 	for (size_t i = 0; i < n; i++)
 		row[i] = order[i].row;
 	free(order);

@@ -4,6 +4,7 @@
 
 #include "base/bisect.h"
 #include "base/mem.h"
+#include "base/order.h"
 #include "query/sums_section.h"
 
 static int compare_numbers(const void *a, const void *b)
@@ -58,8 +59,7 @@ static bool read_blocks(struct window_gaps *w, const struct query *q)
 	w->number = mem_new(w->rows->len, sizeof *w->number);
 	for (size_t i = 0; i < w->rows->len; i++)
 		w->number[i] = gap_row_number(q->catalog, &w->rows->row[i].target);
-	if (w->rows->len)
-		qsort(w->number, w->rows->len, sizeof *w->number, compare_numbers);
+	ARRAY_SORT(w->number, w->rows->len, compare_numbers);
 	w->blocks = (struct gap_block){ .start = sums_block_start(&s, from), .end = sums_block_start(&s, from) - 1 };
 	return sums_read(&s, from, to, w->number, w->rows->len, &w->blocks);
 }

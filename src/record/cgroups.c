@@ -8,6 +8,7 @@
 
 #include "base/control_groups.h"
 #include "base/mem.h"
+#include "base/order.h"
 #include "base/text.h"
 #include "record/control_group.h"
 #include "record/proc.h"
@@ -106,16 +107,11 @@ static void add_member(struct cgroups *c, const char *root, int32_t pid, int32_t
 		*ARRAY_PUSH(c->member, c->members, c->member_cap) = (struct group_member){ tid, path, runs };
 }
 
-static int by_tid(const void *a, const void *b)
-{
-	const struct group_member *x = a, *y = b;
-	return (x->tid > y->tid) - (x->tid < y->tid);
-}
+ORDER_BY(by_tid, struct group_member, RISING(tid))
 
 static struct cgroups *sort_groups(struct cgroups *c)
 {
-	if (c->members)
-		qsort(c->member, c->members, sizeof *c->member, by_tid);
+	ARRAY_SORT(c->member, c->members, by_tid);
 	return c;
 }
 

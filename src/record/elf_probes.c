@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/order.h"
 
 #define PLACES_MAX 1000000   /* most functions and sites */
 #define WANTED_MAX 10000     /* the same with a filter */
@@ -206,8 +207,7 @@ static void place_release(struct elf_place *p)
 static void sort_places(struct elf_places *out)
 {
 	size_t n = 0;
-	if (out->len)
-		qsort(out->place, out->len, sizeof *out->place, by_name);
+	ARRAY_SORT(out->place, out->len, by_name);
 	for (size_t i = 0; i < out->len; i++) {
 		if (n && by_name(&out->place[n - 1], &out->place[i]) == 0)
 			place_release(&out->place[i]);

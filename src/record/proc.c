@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/order.h"
 
 #define MAX_NAMES (1 << 22)
 
@@ -194,8 +195,7 @@ char **proc_names(const char *root, const char *prefix, size_t *n, const char *f
 			*ARRAY_PUSH(name, *n, cap) = mem_dup(e->d_name);
 	if (dir)
 		closedir(dir);
-	if (*n > 1)
-		qsort(name, *n, sizeof *name, by_number);
+	ARRAY_SORT(name, *n, by_number);
 	return name;
 }
 

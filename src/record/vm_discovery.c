@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/order.h"
 #include "base/vcpu_name.h"
 #include "record/proc.h"
 
@@ -128,11 +129,7 @@ static void add_named_vcpus(const char *root, int32_t pid, struct descriptors *d
 	proc_names_free(task, n);
 }
 
-static int by_vcpu_number(const void *a, const void *b)
-{
-	const struct vm_vcpu *x = a, *y = b;
-	return (x->number > y->number) - (x->number < y->number);
-}
+ORDER_BY(by_vcpu_number, struct vm_vcpu, RISING(number))
 
 static void add_vcpus(const char *root, struct vm *vm, const struct descriptors *d)
 {

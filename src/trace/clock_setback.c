@@ -3,20 +3,16 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/order.h"
 #include "base/timefmt.h"
 
-static int by_begin(const void *a, const void *b)
-{
-	const struct trace_interval *x = a, *y = b;
-	return (x->begin > y->begin) - (x->begin < y->begin);
-}
+ORDER_BY(by_begin, struct trace_interval, RISING(begin))
 
 /* Sorts t->setback and merges overlapping intervals. */
 static void merge_overlaps(struct trace *t)
 {
 	size_t n = 0;
-	if (t->setbacks > 0)
-		qsort(t->setback, t->setbacks, sizeof *t->setback, by_begin);
+	ARRAY_SORT(t->setback, t->setbacks, by_begin);
 	for (size_t i = 0; i < t->setbacks; i++) {
 		const struct trace_interval s = t->setback[i];
 		if (n == 0 || s.begin > t->setback[n - 1].end)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/order.h"
 #include "trace/load.h"
 
 #define PART_MIN (1U << 20)  /* minimum size of a part, bytes; starting a reader costs about as much as decoding
@@ -20,15 +21,7 @@ struct planned_stream {
 	uint64_t bytes;
 };
 
-static int smaller_first(const void *a, const void *b)
-{
-	const struct planned_stream *x = a, *y = b;
-	if (x->bytes != y->bytes)
-		return x->bytes < y->bytes ? -1 : 1;
-	if (x->source != y->source)
-		return x->source < y->source ? -1 : 1;
-	return x->stream < y->stream ? -1 : x->stream > y->stream;
-}
+ORDER_BY(smaller_first, struct planned_stream, RISING(bytes) RISING(source) RISING(stream))
 
 /* Sorts by source, because a child process reads one source; within a source, smaller streams first. */
 static int by_source(const void *a, const void *b)
@@ -134,13 +127,7 @@ static void plan_unknown_streams(struct load *l, size_t *cap)
 			add_task(l, cap, &(struct planned_stream){ .source = i }, 0, STREAM_PART_END, l->source[i]->bytes);
 }
 
-static int larger_first(const void *a, const void *b)
-{
-	const struct planned_stream *x = a, *y = b;
-	if (x->bytes != y->bytes)
-		return x->bytes > y->bytes ? -1 : 1;
-	return x->stream < y->stream ? -1 : x->stream > y->stream;
-}
+ORDER_BY(larger_first, struct planned_stream, FALLING(bytes) RISING(stream))
 
 void partition_streams(struct load *l)
 {

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/order.h"
 #include "base/parallel.h"
 #include "compare/diff/bootstrap.h"
 #include "compare/diff/ledger.h"
@@ -99,8 +100,7 @@ static void choose_split_targets(struct comparison *w)
 	for (size_t i = 0; i < w->pairs; i++)
 		if (w->pair[i].row.found && w->pair[i].row.quantity == DIFF_LOST)
 			w->split[w->n_split++] = w->pair[i].row;
-	if (w->n_split)
-		qsort(w->split, w->n_split, sizeof *w->split, compare_split_targets);
+	ARRAY_SORT(w->split, w->n_split, compare_split_targets);
 	w->n_split = w->n_split < SPLIT_MAX ? w->n_split : SPLIT_MAX;
 }
 
@@ -210,11 +210,7 @@ static void add_series(struct comparison *w, const struct series *s, int side)
 		p->side[i].blocks = BLOCKS_MIN;
 }
 
-static int compare_latencies(const void *pa, const void *pb)
-{
-	const struct latency *a = pa, *b = pb;
-	return a->ns != b->ns ? (a->ns > b->ns) - (a->ns < b->ns) : (a->slice > b->slice) - (a->slice < b->slice);
-}
+ORDER_BY(compare_latencies, struct latency, RISING(ns) RISING(slice))
 
 static void add_quantiles(struct comparison *w, struct latencies *before)
 {
@@ -256,13 +252,7 @@ struct family {
 	size_t parts;
 };
 
-static int compare_families(const void *pa, const void *pb)
-{
-	const struct family *a = pa, *b = pb;
-	int c = strcmp(a->target, b->target);
-	c = c ? c : (a->kind > b->kind) - (a->kind < b->kind);
-	return c ? c : (a->quantity > b->quantity) - (a->quantity < b->quantity);
-}
+ORDER_BY(compare_families, struct family, RISING_TEXT(target) RISING(kind) RISING(quantity))
 
 static struct family family_key(const struct diff_row *r)
 {
@@ -274,8 +264,7 @@ static size_t find_families(const struct comparison *w, struct family *f)
 	size_t n = 0;
 	for (size_t i = 0; i < w->pairs; i++)
 		f[i] = family_key(&w->pair[i].row);
-	if (w->pairs)
-		qsort(f, w->pairs, sizeof *f, compare_families);
+	ARRAY_SORT(f, w->pairs, compare_families);
 	for (size_t i = 0; i < w->pairs; i++)
 		if (n == 0 || compare_families(&f[n - 1], &f[i]))
 			f[n++] = f[i];
@@ -336,12 +325,7 @@ struct target_group {
 
 struct ranked { struct diff_row row; const struct target_group *group; };
 
-static int compare_groups(const void *pa, const void *pb)
-{
-	const struct target_group *a = pa, *b = pb;
-	int c = (a->kind > b->kind) - (a->kind < b->kind);
-	return c ? c : strcmp(a->target, b->target);
-}
+ORDER_BY(compare_groups, struct target_group, RISING(kind) RISING_TEXT(target))
 
 static struct target_group *group_targets(const struct comparison *w, size_t *groups)
 {
@@ -349,8 +333,7 @@ static struct target_group *group_targets(const struct comparison *w, size_t *gr
 	size_t n = 0;
 	for (size_t i = 0; i < w->pairs; i++)
 		g[i] = (struct target_group){ .target = w->pair[i].row.target, .kind = w->pair[i].row.kind };
-	if (w->pairs)
-		qsort(g, w->pairs, sizeof *g, compare_groups);
+	ARRAY_SORT(g, w->pairs, compare_groups);
 	for (size_t i = 0; i < w->pairs; i++)
 		if (n == 0 || compare_groups(&g[n - 1], &g[i]))
 			g[n++] = g[i];
@@ -413,8 +396,7 @@ static void rank_rows(const struct comparison *w, struct diff *out)
 		if (*r->by && total != 0)
 			order[i].row.explains = r->change / total;
 	}
-	if (w->pairs)
-		qsort(order, w->pairs, sizeof *order, compare_ranks);
+	ARRAY_SORT(order, w->pairs, compare_ranks);
 	out->row = mem_new(w->pairs, sizeof *out->row);
 	for (size_t i = 0; i < w->pairs; i++) {
 		out->row[i] = order[i].row;

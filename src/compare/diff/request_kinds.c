@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/order.h"
 #include "base/text.h"
 #include "compare/diff/ledger.h"
 #include "latency/latency.h"
@@ -112,8 +113,7 @@ int ledger_add_requests(struct ledger *l, struct error *err)
 			complete[n++] = &all.row[i];
 	for (size_t i = 0; i < n; i++)
 		add_latency(l, complete[i]);
-	if (n)
-		qsort(complete, n, sizeof *complete, by_server);
+	ARRAY_SORT(complete, n, by_server);
 	for (size_t i = 0, k; i < n && rc == 0; i = k) {
 		for (k = i + 1; k < n && by_server(&complete[i], &complete[k]) == 0;)
 			k++;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/order.h"
 #include "base/text.h"
 #include "latency/latency.h"
 
@@ -105,13 +106,7 @@ static int add_server(struct replayed_list *l, const struct host_demand *d, cons
 
 struct in_flight { struct replay_task *task; int64_t start, end; };
 
-static int by_task(const void *pa, const void *pb)
-{
-	const struct in_flight *a = pa, *b = pb;
-	if (a->task != b->task)
-		return a->task < b->task ? -1 : 1;
-	return (a->start > b->start) - (a->start < b->start);
-}
+ORDER_BY(by_task, struct in_flight, RISING(task) RISING(start))
 
 /* Flags the sleeps of a task during which one of its requests was in flight. r[n] is ordered by start. */
 static void mark_task_sleeps(struct replay_task *t, const struct in_flight *r, size_t n)
@@ -138,8 +133,7 @@ static void mark_sleeps(const struct replayed_list *l)
 		if (s->end_task != s->start_task)
 			all[n++] = (struct in_flight){ s->end_task, s->start, s->start + s->latency - 1 };
 	}
-	if (n)
-		qsort(all, n, sizeof *all, by_task);
+	ARRAY_SORT(all, n, by_task);
 	for (size_t i = 0, k; i < n; i = k) {
 		for (k = i + 1; k < n && all[k].task == all[i].task;)
 			k++;
@@ -176,8 +170,7 @@ int replayed_read(struct replayed_list *l, const struct host_demand *d, struct n
 	for (size_t i = 0; i < all.len; i++)
 		if (all.row[i].start >= d->from && all.row[i].end <= d->to)
 			complete[n++] = &all.row[i];
-	if (n)
-		qsort(complete, n, sizeof *complete, by_server);
+	ARRAY_SORT(complete, n, by_server);
 	for (size_t i = 0, k; i < n && rc == 0; i = k) {
 		for (k = i + 1; k < n && by_server(&complete[i], &complete[k]) == 0;)
 			k++;

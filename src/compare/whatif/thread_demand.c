@@ -8,6 +8,7 @@
 
 #include "base/bisect.h"
 #include "base/mem.h"
+#include "base/order.h"
 #include "base/states.h"
 #include "base/text.h"
 #include "compare/whatif/scheduler_replay.h"
@@ -422,11 +423,7 @@ void task_name(const struct host_demand *d, const struct replay_task *t, char ou
 
 struct task_label { char name[TARGET_TEXT]; struct replay_task *task; };
 
-static int compare_names(const void *pa, const void *pb)
-{
-	const struct task_label *a = pa, *b = pb;
-	return strcmp(a->name, b->name);
-}
+ORDER_BY(compare_names, struct task_label, RISING_TEXT(name))
 
 static void number_name_groups(struct host_demand *d)
 {
@@ -435,8 +432,7 @@ static void number_name_groups(struct host_demand *d)
 		a[i].task = &d->task[i];
 		task_name(d, a[i].task, a[i].name);
 	}
-	if (d->tasks)
-		qsort(a, d->tasks, sizeof *a, compare_names);
+	ARRAY_SORT(a, d->tasks, compare_names);
 	for (size_t i = 0; i < d->tasks; i++) {
 		d->name_groups += i == 0 || compare_names(&a[i - 1], &a[i]);
 		a[i].task->name_group = d->name_groups - 1;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/order.h"
 
 void wait_graph_add(struct wait_graph *g, uint32_t a, uint32_t b, int64_t ns)
 {
@@ -23,13 +24,7 @@ static uint32_t find_root(uint32_t *link, uint32_t name_group)
 	return name_group;
 }
 
-static int compare_edges(const void *pa, const void *pb)
-{
-	const struct wait_edge *x = pa, *y = pb;
-	if (x->ns != y->ns)
-		return x->ns < y->ns ? 1 : -1;
-	return x->a != y->a ? (x->a > y->a) - (x->a < y->a) : (x->b > y->b) - (x->b < y->b);
-}
+ORDER_BY(compare_edges, struct wait_edge, FALLING(ns) RISING(a) RISING(b))
 
 size_t wait_graph_untested(const struct wait_graph *recorded, const struct wait_graph *changed, int64_t tested_ns,
                            int64_t relevant_ns, uint32_t name_groups, struct wait_edge **out)
@@ -48,8 +43,7 @@ size_t wait_graph_untested(const struct wait_graph *recorded, const struct wait_
 		if (c.ns >= relevant_ns && find_root(link, c.a) != find_root(link, c.b))
 			*ARRAY_PUSH(*out, n, cap) = c;
 	}
-	if (n)
-		qsort(*out, n, sizeof **out, compare_edges);
+	ARRAY_SORT(*out, n, compare_edges);
 	free(link);
 	return n;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/order.h"
 #include "compare/whatif/apply_changes.h"
 #include "compare/diff/bootstrap.h"
 
@@ -91,11 +92,7 @@ static void flag_vague(struct replays *r, struct whatif_row *row)
 	row->vague = true;
 }
 
-static int compare_waiting(const void *pa, const void *pb)
-{
-	const struct waiting *a = pa, *b = pb;
-	return a->kind != b->kind ? (a->kind > b->kind) - (a->kind < b->kind) : strcmp(a->target, b->target);
-}
+ORDER_BY(compare_waiting, struct waiting, RISING(kind) RISING_TEXT(target))
 
 /* Returns true if the results with pinned and with movable tasks differ too much to report one interval. */
 static bool depends_on_pinning(const double low[2], const double high[2], double min)
@@ -132,8 +129,7 @@ void whatif_report_waits(struct replays *r, struct whatif *out, struct notes *no
 	char *mismatched = mem_dup("");
 	size_t n = 0;
 	struct waiting *a = r->waiting;
-	if (r->w->tasks)
-		qsort(a, r->w->tasks, sizeof *a, compare_waiting);
+	ARRAY_SORT(a, r->w->tasks, compare_waiting);
 	for (size_t i = 0; i < r->w->tasks; i++) {
 		if (n == 0 || compare_waiting(&a[n - 1], &a[i])) {
 			a[n++] = a[i];
@@ -180,11 +176,7 @@ void whatif_report_waits(struct replays *r, struct whatif *out, struct notes *no
 	free(mismatched);
 }
 
-static int compare_latencies(const void *pa, const void *pb)
-{
-	const struct latency *a = pa, *b = pb;
-	return (a->ns > b->ns) - (a->ns < b->ns);
-}
+ORDER_BY(compare_latencies, struct latency, RISING(ns))
 
 /* Collects the latencies of one kind of request, sorted. replayed: latencies by request, NULL: the recorded ones.
  * in_time: interruptions are proportional to time instead of work. Returns their number. */
@@ -204,8 +196,7 @@ static size_t collect_latencies(const struct replays *r, const char *kind, const
 		const unsigned slice = (unsigned)((double)(s->start - r->w->from) / width);
 		out[n++] = (struct latency){ ns, slice < DIFF_SLICES ? slice : DIFF_SLICES - 1 };
 	}
-	if (n)
-		qsort(out, n, sizeof *out, compare_latencies);
+	ARRAY_SORT(out, n, compare_latencies);
 	return n;
 }
 
@@ -233,11 +224,7 @@ static bool is_overloaded(const struct replays *r, const char *kind, struct note
 
 struct answered { int64_t start, end, changed; };
 
-static int by_start(const void *pa, const void *pb)
-{
-	const struct answered *a = pa, *b = pb;
-	return a->start != b->start ? (a->start > b->start) - (a->start < b->start) : (a->end > b->end) - (a->end < b->end);
-}
+ORDER_BY(by_start, struct answered, RISING(start) RISING(end))
 
 /* Change of the share of requests that arrive while an earlier one is unanswered, if all requests arrive at their
  * recorded times. Random overlaps occur both ways and cancel out. */
@@ -251,8 +238,7 @@ static double contention_change(const struct replays *r, const char *kind)
 		if (strcmp(s->kind, kind) == 0)
 			f[n++] = (struct answered){ s->start, s->start + s->latency, r->ends[i] == INT64_MIN ? INT64_MAX : r->ends[i] };
 	}
-	if (n)
-		qsort(f, n, sizeof *f, by_start);
+	ARRAY_SORT(f, n, by_start);
 	for (size_t i = 0; i < n; i++) {
 		more += (last.changed > f[i].start) - (last.end > f[i].start);
 		last.end = f[i].end > last.end ? f[i].end : last.end;

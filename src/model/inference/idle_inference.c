@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "base/number.h"
+#include "base/order.h"
 
 #define SAMPLES 1024      /* samples per path and end, enough for quantiles */
 #define PATHS_MAX 65536   /* per trace; limited, because the guest determines the addresses */
@@ -307,8 +308,7 @@ static void reclassify_writes(struct idle_path *w, int64_t min_halt)
 static void finish_path(struct idle_path *w, bool after_write, bool later)
 {
 	for (int end = 0; end < PATH_ENDS; end++)
-		if (w->n[end])
-			qsort(w->ns[end], w->n[end], sizeof *w->ns[end], compare_ns);
+		ARRAY_SORT(w->ns[end], w->n[end], compare_ns);
 	struct typical_times *u = &w->typical;
 	const int64_t by_halt = end_limit(w, END_HALT, QUICK_HALT, HEAD_OF_HALT);
 	const int64_t by_thread = end_limit(w, END_THREAD, TYPICAL_THREAD, u->timers ? HEAD_OF_TIMER : HEAD_OF_THREAD);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/order.h"
 #include "model/inference/steal_clock.h"
 
 #define STEP_MIN 1000000           /* the clock's smallest step, ns */
@@ -126,16 +127,10 @@ static void add_pauses(struct steal_clock *s, const struct clock_watch *w)
 
 /* ---- quota and neighbour */
 
-static int compare_length(const void *a, const void *b)
-{
-	const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-	return (x > y) - (x < y);
-}
-
 /* Returns the median of n > 0 values; sorts them. */
 static int64_t median(int64_t *value, size_t n)
 {
-	qsort(value, n, sizeof *value, compare_length);
+	qsort(value, n, sizeof *value, order_int64);
 	return value[n / 2];
 }
 

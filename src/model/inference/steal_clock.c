@@ -5,6 +5,7 @@
 #include "base/int128.h"
 #include "base/mem.h"
 #include "base/number.h"
+#include "base/order.h"
 #include "base/timefmt.h"
 #include "model/inference/provider_pattern.h"
 #include "model/state/state.h"
@@ -141,19 +142,9 @@ static void add_event(struct steal_reader *r, const struct event *ev)
 		clock_watch_timer(&r->watch, t, ev->timer.now);
 }
 
-static int compare_gap(const void *a, const void *b)
-{
-	const struct steal_gap *x = a, *y = b;
-	return x->begin != y->begin ? (x->begin < y->begin ? -1 : 1) : (x->cpu > y->cpu) - (x->cpu < y->cpu);
-}
+ORDER_BY(compare_gap, struct steal_gap, RISING(begin) RISING(cpu))
 
-static int compare_change(const void *a, const void *b)
-{
-	const struct steal_change *x = a, *y = b;
-	if (x->t != y->t)
-		return x->t < y->t ? -1 : 1;
-	return x->is_end != y->is_end ? y->is_end - x->is_end : (x->gap > y->gap) - (x->gap < y->gap);
-}
+ORDER_BY(compare_change, struct steal_change, RISING(t) FALLING(is_end) RISING(gap))
 
 /* Cuts gaps that begin before their CPU's previous gap has ended: a broken clock can show pauses in stolen time. */
 static void separate_gaps(struct steal_clock *s)
@@ -210,11 +201,9 @@ static void finish_reads(struct steal_reader *r)
 	for (uint32_t i = 0; i < s->cpus; i++)
 		s->has_reads[i] = r->cpu[i].value >= 0;
 	if (s->cpus) {
-		if (s->gaps)
-			qsort(s->gap, s->gaps, sizeof *s->gap, compare_gap);
+		ARRAY_SORT(s->gap, s->gaps, compare_gap);
 		provider_pattern_find(s, &r->watch);
-		if (s->gaps)
-			qsort(s->gap, s->gaps, sizeof *s->gap, compare_gap);
+		ARRAY_SORT(s->gap, s->gaps, compare_gap);
 		separate_gaps(s);
 	}
 	order_changes(s);

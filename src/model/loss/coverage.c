@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/order.h"
 #include "base/timefmt.h"
 
 enum { RANGE_BYTES = 24 };  /* maximum length of ", CPU65535-65535" */
@@ -16,11 +17,7 @@ static void add_loss(struct coverage *c, unsigned cpu, int64_t from, int64_t to)
 		.tid = -1, .pid = -1, .lost = { to, EVENT_ABSENT } };
 }
 
-static int compare_time(const void *a, const void *b)
-{
-	const struct event *x = a, *y = b;
-	return x->ts != y->ts ? (x->ts < y->ts ? -1 : 1) : (x->cpu > y->cpu) - (x->cpu < y->cpu);
-}
+ORDER_BY(compare_time, struct event, RISING(ts) RISING(cpu))
 
 static bool is_set_back(const struct clock_map *clock)
 {
@@ -80,8 +77,7 @@ int coverage_open(struct coverage *c, const struct trace *trace, const struct cl
 		if (cpu->end < info->end)
 			add_loss(c, i, cpu->end + 1, info->end);
 	}
-	if (c->losses)
-		qsort(c->loss, c->losses, sizeof *c->loss, compare_time);
+	ARRAY_SORT(c->loss, c->losses, compare_time);
 	c->direct_until = direct_until(c);
 	c->cursor = trace_cursor_open(trace, kinds | KIND(EV_LOST), -1, err);
 	return c->cursor ? 0 : -1;

@@ -4,6 +4,7 @@
 
 #include "base/bisect.h"
 #include "base/mem.h"
+#include "base/order.h"
 #include "base/states.h"
 
 static int64_t lost_end(const struct proved_sleeps *a, int64_t cpu)
@@ -148,18 +149,11 @@ void proved_sleeps_feed(struct proved_sleeps *a, const struct event *ev)
 		set_sleep_state(a, ev->sw.prev_tid, ev->ts, ev->cpu);
 }
 
-static int compare_sleeps(const void *pa, const void *pb)
-{
-	const struct sleep *a = pa, *b = pb;
-	if (a->tid != b->tid)
-		return a->tid < b->tid ? -1 : 1;
-	return a->from < b->from ? -1 : a->from > b->from;
-}
+ORDER_BY(compare_sleeps, struct sleep, RISING(tid) RISING(from))
 
 void proved_sleeps_finish(struct proved_sleeps *a)
 {
-	if (a->sleeps)
-		qsort(a->sleep, a->sleeps, sizeof *a->sleep, compare_sleeps);
+	ARRAY_SORT(a->sleep, a->sleeps, compare_sleeps);
 	map_release(&a->last);
 	map_release(&a->off);
 	free(a->state);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/order.h"
 #include "sync/assign/sync_context.h"
 
 static int to_percent(double share)
@@ -224,8 +225,7 @@ void vm_set_assigned(struct hypervisor *h, size_t vm)
 static void choose_matches(struct sync_context *r, struct match **assigned)
 {
 	resolve_ambiguities(r);
-	if (r->matches > 0)
-		qsort(r->match, r->matches, sizeof *r->match, compare_matches);
+	ARRAY_SORT(r->match, r->matches, compare_matches);
 	for (size_t i = 0; i < r->matches; i++) {
 		struct match *m = &r->match[i];
 		struct hypervisor *h = &r->hypervisor[m->hypervisor];

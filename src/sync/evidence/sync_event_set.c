@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/order.h"
 
 #ifndef SYNC_EVENTS_MAX
 #define SYNC_EVENTS_MAX (1u << 18)
@@ -44,22 +45,11 @@ void sync_event_set_add(struct sync_event_set *l, const struct sync_event *m)
 		sync_event_set_thin(l, l->key_bits + 1);
 }
 
-static int compare_events(const void *pa, const void *pb)
-{
-	const struct sync_event *a = pa, *b = pb;
-	if (a->end != b->end)
-		return a->end < b->end ? -1 : 1;
-	if (a->owner != b->owner)
-		return a->owner < b->owner ? -1 : 1;
-	if (a->key != b->key)
-		return a->key < b->key ? -1 : 1;
-	return a->ts < b->ts ? -1 : a->ts > b->ts;
-}
+ORDER_BY(compare_events, struct sync_event, RISING(end) RISING(owner) RISING(key) RISING(ts))
 
 void sync_event_set_sort(struct sync_event_set *l)
 {
-	if (l->len > 0)
-		qsort(l->event, l->len, sizeof *l->event, compare_events);
+	ARRAY_SORT(l->event, l->len, compare_events);
 }
 
 /* Returns true if ts is in a sampled slice: the first `length` ns of every `every` ns. Unsigned, because the difference

@@ -4,26 +4,17 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/order.h"
 #include "base/vcpu_name.h"
 
-static int compare_vcpus(const void *pa, const void *pb)
-{
-	const struct candidate_vcpu *a = pa, *b = pb;
-	if (a->number != b->number)
-		return a->number < b->number ? -1 : 1;
-	return a->thread < b->thread ? -1 : a->thread > b->thread;
-}
+ORDER_BY(compare_vcpus, struct candidate_vcpu, RISING(number) RISING(thread))
 
 void vm_sort(struct vm_candidate *vm)
 {
 	qsort(vm->vcpu, vm->vcpus, sizeof *vm->vcpu, compare_vcpus);
 }
 
-static int compare_pids(const void *pa, const void *pb)
-{
-	const struct vm_candidate *a = pa, *b = pb;
-	return a->pid < b->pid ? -1 : a->pid > b->pid;
-}
+ORDER_BY(compare_pids, struct vm_candidate, RISING(pid))
 
 static bool lifetimes_overlap(const struct vthread *a, const struct vthread *b)
 {
@@ -168,8 +159,7 @@ void vm_list_make(struct host_timeline *host, struct vm_list *out)
 	for (size_t i = 0; i < host->threads; i++)
 		if (!is_unused_lifetime(host, &host->thread[i]))
 			order[n++] = &host->thread[i];
-	if (n > 0)
-		qsort(order, n, sizeof *order, compare_lifetimes);
+	ARRAY_SORT(order, n, compare_lifetimes);
 	for (size_t i = 0; i < n; i++) {
 		struct vm_candidate *vm = find_or_add_vm(host, out, order[i]);
 		vm->vcpu = mem_resize(vm->vcpu, vm->vcpus + 1, sizeof *vm->vcpu);
@@ -178,8 +168,7 @@ void vm_list_make(struct host_timeline *host, struct vm_list *out)
 	free(order);
 	for (size_t i = 0; i < out->len; i++)
 		number_vcpus(host, &out->vm[i]);
-	if (out->len > 0)
-		qsort(out->vm, out->len, sizeof *out->vm, compare_pids);
+	ARRAY_SORT(out->vm, out->len, compare_pids);
 }
 
 static void apply_vcpu_hint(const struct host_timeline *host, struct vm_list *l, const struct trace_vcpu *known,

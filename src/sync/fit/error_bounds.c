@@ -5,6 +5,7 @@
 #include "base/bisect.h"
 #include "base/mem.h"
 #include "base/number.h"
+#include "base/order.h"
 
 #define BLOCK_NS 2000000000LL  /* a block's length, unless this yields fewer than BLOCKS_TARGET blocks ... */
 #define BLOCKS_TARGET 32
@@ -34,19 +35,13 @@ struct block_list {
 	int64_t width;       /* width of a block with good pairs: lower quartile of all widths, ns */
 };
 
-static int compare_int64(const void *pa, const void *pb)
-{
-	int64_t a = *(const int64_t *)pa, b = *(const int64_t *)pb;
-	return a < b ? -1 : a > b;
-}
-
 /* Returns the width that 1 in `of` blocks do not exceed, ns. */
 static int64_t width_quantile(const struct block_list *l, size_t of)
 {
 	int64_t *width = mem_new(l->n, sizeof *width);
 	for (size_t i = 0; i < l->n; i++)
 		width[i] = l->block[i].in.high - l->block[i].in.low;
-	qsort(width, l->n, sizeof *width, compare_int64);
+	qsort(width, l->n, sizeof *width, order_int64);
 	const int64_t found = width[l->n / of];
 	free(width);
 	return found;

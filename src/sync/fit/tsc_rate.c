@@ -6,6 +6,7 @@
 #include "base/int128.h"
 #include "base/mem.h"
 #include "base/number.h"
+#include "base/order.h"
 
 #define PAIRS_MAX (1u << 20)
 #define PAIRS_MIN 64
@@ -31,12 +32,6 @@ static int read_pairs(const struct trace *trace, struct tsc_pairs *p, struct err
 	return got < 0 ? -1 : 0;
 }
 
-static int compare_double(const void *a, const void *b)
-{
-	const double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
 /* Returns the median rate, cycles/ns; 0: none. */
 static double median_rate(const struct tsc_pairs *p)
 {
@@ -48,7 +43,7 @@ static double median_rate(const struct tsc_pairs *p)
 			slope[n++] = (double)(b.tsc - a.tsc) / (double)(b.ns - a.ns);
 	}
 	if (n >= 2) {
-		qsort(slope, n, sizeof *slope, compare_double);
+		qsort(slope, n, sizeof *slope, order_double);
 		rate = slope[n / 2];
 	}
 	free(slope);

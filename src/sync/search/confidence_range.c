@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/order.h"
 
 #define SHIFTS 8
 #define SHIFT_NS 7300000  /* distance between the shifted clocks, ns; no multiple of a common timer period */
@@ -18,11 +19,7 @@ struct observations {
 	size_t len, cap;
 };
 
-static int by_time(const void *pa, const void *pb)
-{
-	const struct observation *a = pa, *b = pb;
-	return a->first < b->first ? -1 : a->first > b->first;
-}
+ORDER_BY(by_time, struct observation, RISING(first))
 
 static enum position position_of(const struct vthread *th, size_t started, int64_t low, int64_t high)
 {
@@ -103,8 +100,7 @@ bool confidence_range_find(const struct evidence *evidence, const struct clock_m
 	double nats[POSITIONS], sum = 0;
 	observe_all(evidence, clock, 0, &w);
 	weigh_positions(evidence, clock, &w, nats);
-	if (w.len > 0)
-		qsort(w.observation, w.len, sizeof *w.observation, by_time);
+	ARRAY_SORT(w.observation, w.len, by_time);
 	*out = (struct ns_interval){ INT64_MAX, INT64_MIN };
 	for (size_t i = 0; i < w.len && out->from == INT64_MAX; i++)
 		if ((sum += nats[w.observation[i].position]) >= min_nats)

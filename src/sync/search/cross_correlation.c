@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "base/number.h"
+#include "base/order.h"
 #include "sync/search/fft.h"
 
 #define FFT_MAX ((size_t)1 << 19)
@@ -224,11 +225,7 @@ static void choose_cpus(struct correlation *s)
 	}
 }
 
-static int by_score(const void *pa, const void *pb)
-{
-	const struct offset_estimate *a = pa, *b = pb;
-	return a->score > b->score ? -1 : a->score < b->score;
-}
+ORDER_BY(by_score, struct offset_estimate, FALLING(score))
 
 /* Transforms the host's signals, rotated so that bin `margin` becomes bin 0 and earlier bins wrap to the end. */
 static void transform_windows(struct correlation *s, size_t margin)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/order.h"
 
 struct boundary { int64_t at; int change; };
 
@@ -72,8 +73,7 @@ static void sweep_once(struct offset_sweep *s, struct ns_interval interval, int6
 				add_event(s, c, g->at_host + (int64_t)((double)(cpu->ts[i] - g->at_guest) * (1 + g->ppm / 1e6)), reach);
 	}
 	(void)work_spend(s->evidence->activity->budget, s->boundaries);
-	if (s->boundaries > 0)
-		qsort(s->boundary, s->boundaries, sizeof *s->boundary, compare_boundaries);
+	ARRAY_SORT(s->boundary, s->boundaries, compare_boundaries);
 	int now = 0, best = 0;
 	int64_t from = 0, to = 0;
 	for (size_t i = 0; i + 1 < s->boundaries; i++) {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/order.h"
 #include "sync/search/initial_offsets.h"
 #include "sync/search/step_placement.h"
 #include "sync/search/ambiguity_check.h"
@@ -57,8 +58,7 @@ static void test_on_interval(const struct evidence *evidence, struct ns_interval
 	for (size_t i = 0; i < l->n; i++)
 		clock_candidate_test(&l->item[i], &part);
 	activity_view_end(&view);
-	if (l->n > 0)
-		qsort(l->item, l->n, sizeof *l->item, by_share);
+	ARRAY_SORT(l->item, l->n, by_share);
 	l->at = interval;
 	l->has_alternatives = false;
 	for (size_t i = 0; i < l->n; i++) {

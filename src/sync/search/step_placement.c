@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/order.h"
 #include "sync/fit/piecewise_fit.h"
 
 /* An event near a step. earlier: +1: only the earlier segment allows guest mode; -1: only the later one; 0: both or
@@ -11,11 +12,7 @@ struct vote { int64_t t; int earlier; };
 
 struct votes { struct vote *vote; size_t len, cap; };
 
-static int by_time(const void *pa, const void *pb)
-{
-	const struct vote *a = pa, *b = pb;
-	return a->t < b->t ? -1 : a->t > b->t;
-}
+ORDER_BY(by_time, struct vote, RISING(t))
 
 /* Returns true if the event can be in guest mode for some clock within the segment's bounds, or if this is unknown. */
 static bool may_be_in_guest_mode(const struct clock_segment *segment, int64_t t, struct window_cursor *cursor)
@@ -44,8 +41,7 @@ static void collect_votes(const struct evidence *evidence, const struct clock_se
 			*ARRAY_PUSH(out->vote, out->len, out->cap) = (struct vote){ cpu->ts[i], earlier - later };
 		}
 	}
-	if (out->len > 0)
-		qsort(out->vote, out->len, sizeof *out->vote, by_time);
+	ARRAY_SORT(out->vote, out->len, by_time);
 }
 
 /* Returns how many of the first events must be attributed to the earlier segment so that most events are in guest mode. */

@@ -11,6 +11,7 @@
 
 #include "base/file_open.h"
 #include "base/mem.h"
+#include "base/order.h"
 
 #define INDEX_MAGIC 0xC1F1DCC1U
 #define MAX_INDEX (1L << 30)  /* bytes */
@@ -113,8 +114,7 @@ int stream_files_list(const char *dir, struct stream_file **list, size_t *n)
 	}
 	const int read_errno = errno;
 	closedir(d);
-	if (*n)
-		qsort(*list, *n, sizeof **list, compare_name);
+	ARRAY_SORT(*list, *n, compare_name);
 	errno = read_errno;
 	return read_errno ? -1 : 0;
 }

@@ -8,6 +8,7 @@
 
 #include "base/bisect.h"
 #include "base/mem.h"
+#include "base/order.h"
 
 #define MAGIC 0xC1FC1FC1U
 #define TYPICAL_HEADER 256  /* bytes that contain nearly every packet header and context */
@@ -321,8 +322,7 @@ void ctf_streams_sort(struct ctf_streams *all)
 		for (size_t k = 1; k < f->packets; k++)
 			f->in_order &= f->packet[k].begin >= f->packet[k - 1].begin;
 	}
-	if (all->len)
-		qsort(all->stream, all->len, sizeof *all->stream, compare_path);
+	ARRAY_SORT(all->stream, all->len, compare_path);
 }
 
 void ctf_streams_release(struct ctf_streams *s)

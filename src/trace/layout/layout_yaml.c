@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/order.h"
 #include "base/yaml_file.h"
 #include "trace/layout_texts.h"
 
@@ -422,12 +423,7 @@ static int parse_document(struct layout_parser *p, struct layout *l)
 	return 0;
 }
 
-static int by_name(const void *a, const void *b)
-{
-	const struct named_rule *x = a, *y = b;
-	const int order = strcmp(x->name, y->name);
-	return order ? order : x->rule < y->rule ? -1 : x->rule > y->rule;
-}
+ORDER_BY(by_name, struct named_rule, RISING_TEXT(name) RISING(rule))
 
 static void sort_names(struct layout *l)
 {
@@ -438,8 +434,7 @@ static void sort_names(struct layout *l)
 			else
 				*ARRAY_PUSH(l->named, l->nameds, l->nameds_cap) = (struct named_rule){ l->rule[i].name[k], i };
 	const size_t all = l->nameds;
-	if (all)
-		qsort(l->named, all, sizeof *l->named, by_name);
+	ARRAY_SORT(l->named, all, by_name);
 	l->nameds = 0;
 	for (size_t i = 0; i < all; i++)  /* a rule may contain a name twice */
 		if (!i || by_name(&l->named[l->nameds - 1], &l->named[i]) != 0)

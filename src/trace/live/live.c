@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/order.h"
 #include "trace/isolation/decoder_process.h"
 
 #define SCHEME "net://"
@@ -69,12 +70,7 @@ static bool is_selected(const struct live_url *url, const struct ipc_session *s)
 	       (!url->session || strcmp(url->session, s->name) == 0);
 }
 
-static int compare_host(const void *a, const void *b)
-{
-	const struct live_session *x = a, *y = b;
-	int order = strcmp(x->host, y->host);
-	return order ? order : strcmp(x->name, y->name);
-}
+ORDER_BY(compare_host, struct live_session, RISING_TEXT(host) RISING_TEXT(name))
 
 int trace_live_sessions(const char *url_text, struct live_session **list, size_t *n, struct error *err)
 {
@@ -101,8 +97,7 @@ int trace_live_sessions(const char *url_text, struct live_session **list, size_t
 				mem_printf("%s/host/%s/%s", url.relay, s->host, s->name), s->streams, s->viewers,
 				(int64_t)(s->timer_us & UINT32_MAX) * 1000 };
 	}
-	if (*n)
-		qsort(*list, *n, sizeof **list, compare_host);
+	ARRAY_SORT(*list, *n, compare_host);
 	free(decoder_job.session);
 	free(source.truncation);
 	string_table_release(&names);

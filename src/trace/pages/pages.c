@@ -12,6 +12,7 @@
 #include "base/file_open.h"
 #include "base/mem.h"
 #include "base/number.h"
+#include "base/order.h"
 #include "base/yaml_file.h"
 
 #define REMEDY "copy the whole directory of the recording again"
@@ -205,11 +206,7 @@ static int read_about(struct pages *p, struct error *err)
 
 /* ---- CPUs */
 
-static int by_number(const void *a, const void *b)
-{
-	const struct pages_cpu *x = a, *y = b;
-	return x->cpu < y->cpu ? -1 : x->cpu > y->cpu;
-}
+ORDER_BY(by_number, struct pages_cpu, RISING(cpu))
 
 static int add_cpu(struct pages *p, unsigned number, uint64_t bytes, struct error *err)
 {
@@ -299,8 +296,7 @@ static int find_cpus(struct pages *p, struct error *err)
 	free(path);
 	if (dir)
 		closedir(dir);
-	if (p->cpus)
-		qsort(p->cpu, p->cpus, sizeof *p->cpu, by_number);
+	ARRAY_SORT(p->cpu, p->cpus, by_number);
 	return status;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/order.h"
 
 #define CPU_NUMBERS 65536
 
@@ -35,13 +36,7 @@ struct perf_cpu *perf_queue_cpu(struct perf_queue *q, uint16_t number)
 
 /* ---- passing on */
 
-static int by_time(const void *a, const void *b)
-{
-	const struct queued_event *x = a, *y = b;
-	if (x->event.ts != y->event.ts)
-		return x->event.ts < y->event.ts ? -1 : 1;
-	return x->order < y->order ? -1 : x->order > y->order;
-}
+ORDER_BY(by_time, struct queued_event, RISING(event.ts) RISING(order))
 
 static void sort_queued(struct perf_cpu *c)
 {

@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/clock.h"
+#include "base/order.h"
 #include "base/text.h"
 
 /* a thread that ran or was runnable for less, and for less than 0.1 % of the trace, is idle, ns */
@@ -169,15 +170,7 @@ static int64_t machine_loss(const struct rows *r, uint32_t m)
 	return d.lost;
 }
 
-static int compare_machines(const void *pa, const void *pb)
-{
-	const struct sort_key *a = pa, *b = pb;
-	if (a->group != b->group)
-		return a->group < b->group ? -1 : 1;
-	if (a->lost != b->lost)
-		return a->lost > b->lost ? -1 : 1;
-	return (a->thread > b->thread) - (a->thread < b->thread);
-}
+ORDER_BY(compare_machines, struct sort_key, RISING(group) FALLING(lost) RISING(thread))
 
 /* Sorts VMs, then containers, then the host; each group by lost time or in catalog order. */
 static void sort_machines(struct rows *r)
@@ -188,8 +181,7 @@ static void sort_machines(struct rows *r)
 	for (uint32_t m = 0; m < r->catalog->machines; m++)
 		key[m] = (struct sort_key){ .group = rank[r->catalog->machine[m].kind], .thread = m,
 			.lost = by_loss ? machine_loss(r, m) : 0 };
-	if (r->catalog->machines)
-		qsort(key, r->catalog->machines, sizeof *key, compare_machines);
+	ARRAY_SORT(key, r->catalog->machines, compare_machines);
 	for (uint32_t m = 0; m < r->catalog->machines; m++)
 		r->machine_order[m] = key[m].thread;
 	free(key);
@@ -203,8 +195,7 @@ void rows_sort(struct rows *r, enum row_sort sort)
 	r->sort = sort;
 	for (uint32_t t = 0; t < catalog->threads; t++)
 		key[t] = sort_key_of(r, t);
-	if (catalog->threads)
-		qsort(key, catalog->threads, sizeof *key, compare_threads);
+	ARRAY_SORT(key, catalog->threads, compare_threads);
 	memset(r->group_count, 0, groups * sizeof *r->group_count);
 	for (uint32_t i = 0; i < catalog->threads; i++) {
 		uint32_t b = key[i].group;

@@ -12,6 +12,7 @@
 
 #include "base/mem.h"
 #include "base/clock.h"
+#include "base/order.h"
 #include "ui/terminal/term.h"
 
 #define BENCH_WORK_NS 8000000  /* time slice of background work, ns; WORK_NS of ui.c */
@@ -47,12 +48,6 @@ struct bench {
 static double clock_ms(clockid_t id)
 {
 	return (double)clock_ns(id) / 1e6;
-}
-
-static int compare_doubles(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
 }
 
 static double percentile(struct timings *s, unsigned per_cent)
@@ -107,10 +102,10 @@ static void run_tour(struct bench *b, const struct tour *tour)
 	type_keys(b, tour->before, false);
 	while (b->ms.n < b->samples_max)
 		type_keys(b, tour->keys, true);
-	qsort(b->ms.v, b->ms.n, sizeof(double), compare_doubles);
-	qsort(b->cpu.v, b->cpu.n, sizeof(double), compare_doubles);
+	qsort(b->ms.v, b->ms.n, sizeof(double), order_double);
+	qsort(b->cpu.v, b->cpu.n, sizeof(double), order_double);
 	if (b->bytes.n)
-		qsort(b->bytes.v, b->bytes.n, sizeof(double), compare_doubles);
+		qsort(b->bytes.v, b->bytes.n, sizeof(double), order_double);
 	printf("%-10s %8.2f %8.2f %8.2f   %8.2f %8.2f   %8.0f %8.0f\n", tour->name, percentile(&b->ms, 50), percentile(&b->ms,
 	                                                                                                               99),
 	       percentile(&b->ms, 100), percentile(&b->cpu, 50), percentile(&b->cpu, 99), percentile(&b->bytes, 50),

@@ -253,12 +253,8 @@ static int overview_export(struct app *app, struct pane *pane, FILE *f, enum rep
 	if (!p->has_gaps || !parts.findings)
 		return error_set(err, STATUS_USAGE, "wait until they are complete", "the gaps are still being computed");
 	struct query *q = core_share_open_summary(&app->catalog, &p->s);
-	int rc = q ? query_run(q, NULL, err) : 0;
-	if (q && rc == 0) {
-		query_take(q, &cores);
-		parts.cores = &cores;
-	}
-	query_close(q);
+	int rc = q ? query_answer(q, &cores, err) : 0;
+	parts.cores = q && rc == 0 ? &cores : NULL;
 	export_origin(app, pane, NULL, &o);
 	if (rc == 0)
 		rc = report_summary(f, REPORT_WHOLE(format), &app->catalog, &parts, &o, err);

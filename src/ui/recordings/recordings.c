@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "base/number.h"
+#include "base/order.h"
 #include "base/text.h"
 #include "ui/input/keys.h"
 #include "ui/input/prompt.h"
@@ -75,8 +76,7 @@ static void make_order(struct list_screen *s)
 	for (size_t i = 0; i < list->rows; i++)
 		if (matches(&list->row[i], s->prompt.text))
 			all[s->len++] = (struct ordered){ &list->row[i], i, s->sort };
-	if (s->len)
-		qsort(all, s->len, sizeof *all, compare_ordered);
+	ARRAY_SORT(all, s->len, compare_ordered);
 	s->cursor = 0;
 	for (size_t i = 0; i < s->len; i++) {
 		s->order[i] = all[i].index;

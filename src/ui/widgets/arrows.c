@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/order.h"
 
 #define COLUMNS_PER_ARROW 6  /* columns per arrow, so that the rows stay visible between the arrows */
 
@@ -161,8 +162,7 @@ static size_t pick_arrows(const struct arrows *a, const struct app *app, int fir
 		heaviest[picked - 1] = arrow;
 		last_column = col;
 	}
-	if (picked)
-		qsort(heaviest, picked, sizeof *heaviest, heaviest_first);
+	ARRAY_SORT(heaviest, picked, heaviest_first);
 	return picked;
 }
 

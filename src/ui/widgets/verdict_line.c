@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "base/number.h"
+#include "base/order.h"
 #include "base/text.h"
 #include "base/timefmt.h"
 #include "latency/latency.h"
@@ -91,12 +92,6 @@ struct requests_query {
 	char text[sizeof ((struct verdict_line *)0)->requests];
 };
 
-static int compare_ns(const void *a, const void *b)
-{
-	const int64_t *x = a, *y = b;
-	return (*x > *y) - (*x < *y);
-}
-
 /* Writes the number of requests that start and end in the window, and the p99 of their durations. */
 static int requests_step(void *state, int64_t until, struct error *err)
 {
@@ -113,7 +108,7 @@ static int requests_step(void *state, int64_t until, struct error *err)
 		if (all.row[i].start >= q->from && all.row[i].end <= q->to)
 			ns[n++] = request_latency(&all.row[i]);
 	if (n) {
-		qsort(ns, n, sizeof *ns, compare_ns);
+		qsort(ns, n, sizeof *ns, order_int64);
 		snprintf(q->text, sizeof q->text, "%zu request%s, p99 %s", n, n == 1 ? "" : "s",
 		         time_duration(d, ns[percentile_index(n, 99)]));
 	}

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/order.h"
 #include "base/text.h"
 #include "base/timefmt.h"
 #include "report/report.h"
@@ -74,11 +75,7 @@ static struct query *open_culprits(const struct catalog *catalog, const struct w
 	return culprit_sums_open(catalog, &w->target, w->from, w->to);
 }
 
-static int compare_culprits(const void *a, const void *b)
-{
-	const struct culprit_ns *x = a, *y = b;
-	return (x->ns < y->ns) - (x->ns > y->ns);
-}
+ORDER_BY(compare_culprits, struct culprit_ns, FALLING(ns))
 
 /* Sums the culprits of the rows in by[actors]; sorts them, the longest time first. Returns the sum, and writes the gaps. */
 static int64_t add_culprits(const struct culprit_sums *s, struct culprit_ns *by, char *summary, size_t size)
@@ -100,8 +97,7 @@ static int64_t add_culprits(const struct culprit_sums *s, struct culprit_ns *by,
 	}
 	if (gaps)
 		snprintf(summary, size, "gaps %llu  longest %s", (unsigned long long)gaps, time_duration(text, longest));
-	if (s->actors)
-		qsort(by, s->actors, sizeof *by, compare_culprits);
+	ARRAY_SORT(by, s->actors, compare_culprits);
 	return all;
 }
 
@@ -172,11 +168,7 @@ static struct query *open_cpus(const struct catalog *catalog, const struct windo
 	return flow_open(catalog, &w->target, w->from, w->to, &(struct flow_options){ .cpus = true }, err);
 }
 
-static int compare_cpus(const void *a, const void *b)
-{
-	const struct flow_cpu *x = a, *y = b;
-	return x->pcpu != y->pcpu ? (x->pcpu > y->pcpu) - (x->pcpu < y->pcpu) : (x->ns < y->ns) - (x->ns > y->ns);
-}
+ORDER_BY(compare_cpus, struct flow_cpu, RISING(pcpu) FALLING(ns))
 
 /* CPUs by number; of each the culprits, the one that took most first. */
 static void report_cpus(const struct catalog *catalog, struct window_sums *w, struct query *q)
@@ -187,8 +179,7 @@ static void report_cpus(const struct catalog *catalog, struct window_sums *w, st
 	struct flow f;
 	char name[ACTOR_TEXT], cpu[32];
 	query_take(q, &f);
-	if (f.cpus)
-		qsort(f.cpu, f.cpus, sizeof *f.cpu, compare_cpus);
+	ARRAY_SORT(f.cpu, f.cpus, compare_cpus);
 	struct report *r = report_begin(NULL, table_only(w), &shape, NULL);
 	for (size_t i = 0, n; i < f.cpus; i = n) {
 		int64_t all = 0;
