@@ -3,13 +3,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/mem.h"
+#include "base/base.h"
 
 #define NAMES_TRIED 100
 #define LINKS_MAX 40  /* same limit as in the kernel */

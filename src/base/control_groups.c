@@ -1,11 +1,7 @@
 #include "base/control_groups.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "base/base.h"
 #include "base/hash.h"
-#include "base/mem.h"
 
 void control_groups_release(struct control_groups *g)
 {

@@ -1,8 +1,8 @@
 #include "base/dlopen_library.h"
 
 #include <dlfcn.h>
-#include <stdio.h>
-#include <string.h>
+
+#include "base/base.h"
 
 #ifdef STATIC_PROGRAM
 int library_load(const char *file, const char *package, const char *const *name, void *pointers, struct error *err)

@@ -1,12 +1,9 @@
-#include "base/error.h"
 
 #include <errno.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 
+#include "base/base.h"
 #include "base/file_open.h"
-#include "base/text.h"
 
 /* escape: text_escape() or text_sanitize(). */
 static void set_text(struct error *err, enum status status, const char *remedy, const char *text,

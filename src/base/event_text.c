@@ -1,8 +1,6 @@
 #include "base/event_text.h"
 
-#include <stdlib.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 
 void event_list_add(struct event_list *l, const struct event_text *ev)
 {

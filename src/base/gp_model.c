@@ -15,8 +15,8 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
+
+#include "base/base.h"
 
 #define Z95 1.959963984540054  /* 97.5 % quantile of the normal distribution */
 

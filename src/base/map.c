@@ -1,9 +1,6 @@
-#include "base/map.h"
 
-#include <stdlib.h>
-
+#include "base/base.h"
 #include "base/hash.h"
-#include "base/mem.h"
 
 static size_t home_slot(const struct map *m, uint64_t key)
 {

@@ -1,12 +1,7 @@
-#include "base/mem.h"
 
 #include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/error.h"
+#include "base/base.h"
 
 enum { LINE = 64 };  /* cache line of most processors, bytes */
 

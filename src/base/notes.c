@@ -1,13 +1,8 @@
 #include "base/notes.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/mem.h"
-#include "base/text.h"
+#include "base/base.h"
 
 #define KIND_NAME(code, name) [NOTE_KIND_##code] = name,
 const char *const note_kind_name[NOTE_KIND_COUNT] = { NOTE_KINDS(KIND_NAME) };

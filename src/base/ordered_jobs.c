@@ -1,9 +1,8 @@
 #include "base/ordered_jobs.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 
-#include "base/mem.h"
+#include "base/base.h"
 #include "base/parallel.h"
 
 enum { HELPERS_MAX = 2 };  /* most jobs, and most helper threads */

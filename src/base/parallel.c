@@ -1,11 +1,11 @@
-#include "base/clock.h"
 #include "base/parallel.h"
 
 #include <malloc.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "base/base.h"
 
 enum { MAX_WORKERS = 64, WATCH_NS = 20000000, HEAP_PADDING = 16 << 20, STACK_BYTES = 8 << 20 };
 

@@ -2,6 +2,7 @@
 noinst_LIBRARIES += src/libbase.a
 BASE_LIBS = src/libbase.a $(YAML_LIBS) $(JSON_LIBS) $(SECCOMP_LIBS)
 src_libbase_a_SOURCES = \
+	src/base/base.h \
 	src/base/prefetch.c src/base/prefetch.h \
 	src/base/base64.c src/base/base64.h src/base/bisect.h \
 	src/base/order.h \

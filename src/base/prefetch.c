@@ -1,8 +1,6 @@
 #include "base/prefetch.h"
 
-#include <stdlib.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 
 struct prefetch {
 	struct ordered_jobs *ordered_jobs;

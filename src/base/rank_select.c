@@ -1,7 +1,5 @@
-#include "base/order.h"
+#include "base/base.h"
 #include "base/rank_select.h"
-
-#include <stdlib.h>
 
 #define SORT_BELOW 32  /* values that are sorted at once */
 

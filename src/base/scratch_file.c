@@ -2,10 +2,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <unistd.h>
 
-#include "base/mem.h"
+#include "base/base.h"
 
 static const char *const remedy = "set TMPDIR to a directory with free space";
 

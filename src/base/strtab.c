@@ -1,10 +1,7 @@
 #include "base/strtab.h"
 
-#include <stdlib.h>
-#include <string.h>
-
+#include "base/base.h"
 #include "base/hash.h"
-#include "base/mem.h"
 
 void strtab_init(struct strtab *t)
 {

@@ -1,8 +1,8 @@
 #include "base/suggest.h"
 
 #include <ctype.h>
-#include <stdbool.h>
-#include <string.h>
+
+#include "base/base.h"
 
 #define WORD_MAX 64  /* most bytes of a word that are compared */
 

@@ -1,9 +1,8 @@
 #include "base/terminal_type.h"
 
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
+
+#include "base/base.h"
 
 /* The first line that matches is used. */
 static const struct { const char *prefix, *name; } families[] = {

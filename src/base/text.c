@@ -1,15 +1,9 @@
-#include "base/text.h"
 
 #include <ctype.h>
-#include <inttypes.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <wchar.h>
 
+#include "base/base.h"
 #include "base/hash.h"
-#include "base/mem.h"
 
 #define MACHINE_HEAD_COLUMNS 3   /* columns kept at a shortened machine name's start */
 #define MACHINE_TAIL_COLUMNS 2   /* columns kept at its end */

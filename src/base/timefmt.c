@@ -1,14 +1,8 @@
-#include "base/number.h"
-#include "base/timefmt.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
+#include "base/base.h"
 #include "base/int128.h"
-
 
 static const struct unit { const char *name; int64_t ns; } units[] = {
 	{ "ns", 1 }, { "us", 1000 }, { "ms", 1000000 }, { "s", NS_PER_S }, { "min", 60 * NS_PER_S },

@@ -1,12 +1,7 @@
-#include "base/order.h"
 #include "base/topology.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "base/base.h"
 #include "base/hash.h"
-#include "base/mem.h"
 
 #define SMT_NAME(code, name) name,
 const char *const smt_control_name[SMT_CONTROL_COUNT] = { NULL, SMT_CONTROLS(SMT_NAME) };

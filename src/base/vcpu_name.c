@@ -1,7 +1,6 @@
 #include "base/vcpu_name.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include "base/base.h"
 
 static const struct { const char *prefix, *suffix; } pattern[] = {
 	{ "CPU ", "/KVM" },     /* QEMU with debug-threads=on, libvirt */

@@ -2,12 +2,9 @@
 
 #include <errno.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "base/base.h"
 #include "base/file_open.h"
-#include "base/mem.h"
 
 #define DEPTH_MAX 32   /* of collections in collections; session files need 5 */
 

@@ -1,14 +1,8 @@
 #include "base/yaml_out.h"
 
-#include <inttypes.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <yaml.h>
 
-#include "base/mem.h"
-#include "base/text.h"
+#include "base/base.h"
 
 struct yaml_out {
 	yaml_document_t doc;

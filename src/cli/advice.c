@@ -1,8 +1,6 @@
 #include "cli/advice.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
+#include "base/base.h"
 #include "cli/findings_print.h"
 #include "compare/compare.h"
 #include "report/report.h"

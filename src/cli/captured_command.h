@@ -1,9 +1,7 @@
 /* Runs commands of this program in child processes and returns their output. */
 #pragma once
 
-#include <stddef.h>
-
-#include "base/error.h"
+#include "base/base.h"
 
 /* Reads a whole file from its start. Returns its bytes and a final NUL, allocated; NULL if it cannot be read. */
 char *captured_file(int fd, size_t *length);

@@ -1,7 +1,6 @@
 #include "cli/clock_audit.h"
 
-#include <stdio.h>
-#include <string.h>
+#include "base/base.h"
 
 #define MIN_CONTAINMENT 0.98  /* minimum share of events within guest mode */
 

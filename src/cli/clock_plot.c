@@ -2,10 +2,7 @@
  * steps of distance: 1, 2, 5, ... */
 #include "cli/clock_plot.h"
 
-#include <string.h>
-
-#include "base/text.h"
-#include "base/timefmt.h"
+#include "base/base.h"
 
 #define ROWS 8  /* maximum rows above and below the clock */
 

@@ -1,9 +1,7 @@
 #include "cli/clock_report.h"
 
-#include <string.h>
-
+#include "base/base.h"
 #include "base/json_field.h"
-#include "base/timefmt.h"
 
 /* Columns with heading NULL appear only in csv and json. */
 static const struct column columns[] = {

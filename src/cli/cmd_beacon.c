@@ -1,10 +1,7 @@
 /* stealscope beacon: emits sync events from inside a guest. */
-#include <inttypes.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 
-#include "base/timefmt.h"
+#include "base/base.h"
 #include "beacon/beacon.h"
 #include "cli/cli.h"
 #include "cli/opts.h"

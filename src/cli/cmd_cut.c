@@ -1,11 +1,8 @@
 /* stealscope cut: saves a window, and some machines, of a history as a smaller history file. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
-#include "base/mem.h"
 #include "base/atomic_file.h"
+#include "base/base.h"
 #include "cli/cli.h"
 #include "cli/progress_bar.h"
 #include "cli/query_context.h"

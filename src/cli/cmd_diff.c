@@ -1,10 +1,7 @@
 /* stealscope diff: reports significant changes between two recordings or windows, and explains them. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "base/mem.h"
+#include "base/base.h"
 #include "cli/cli.h"
 #include "cli/query_context.h"
 #include "compare/compare.h"

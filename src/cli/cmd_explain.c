@@ -1,10 +1,5 @@
 /* stealscope explain: explains in sentences what delayed a target. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
-#include "base/order.h"
+#include "base/base.h"
 #include "cli/advice.h"
 #include "cli/cli.h"
 #include "cli/findings_print.h"

@@ -1,9 +1,5 @@
 /* stealscope export: writes the history as tables for other programs. */
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "base/base.h"
 #include "cli/cli.h"
 #include "cli/progress_bar.h"
 #include "cli/latency_cmd.h"

@@ -1,19 +1,12 @@
 /* stealscope fleet: runs predefined queries over all runs in a database. */
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
-#include "base/mem.h"
-#include "base/number.h"
-#include "base/timefmt.h"
+#include "base/base.h"
 #include "cli/cli.h"
 #include "cli/opts.h"
 #include "cli/password_file.h"
 #include "export/export.h"
 #include "report/report.h"
-
 
 static const struct { const char *name; enum column_type type; } types[] = {
 	{ "text", COL_TEXT }, { "int", COL_INT }, { "duration", COL_DURATION }, { "share", COL_SHARE },

@@ -1,9 +1,5 @@
 /* stealscope gaps: lists intervals in which a vCPU or thread was runnable and did not run, with their culprits. */
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "base/mem.h"
-#include "base/timefmt.h"
+#include "base/base.h"
 #include "cli/cli.h"
 #include "cli/gaps_inside.h"
 #include "cli/query_context.h"

@@ -1,8 +1,6 @@
 /* stealscope index: builds the state history of traces. */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "base/atomic_file.h"
+#include "base/base.h"
 #include "cli/cli.h"
 #include "cli/trace_input.h"
 #include "report/report.h"

@@ -1,11 +1,6 @@
 /* stealscope info: shows content and provenance of a history. */
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-
+#include "base/base.h"
 #include "base/json_field.h"
-#include "base/text.h"
-#include "base/timefmt.h"
 #include "cli/cli.h"
 #include "cli/clock_report.h"
 #include "cli/query_context.h"

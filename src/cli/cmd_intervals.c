@@ -1,10 +1,5 @@
 /* stealscope intervals: prints the raw intervals of an attribute. */
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 #include "cli/cli.h"
 #include "cli/query_context.h"
 #include "report/report.h"

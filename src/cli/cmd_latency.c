@@ -1,14 +1,7 @@
 /* stealscope latency: determines the provider's part of the latency of requests. This file has the subcommands
  * `requests` and `assert`; latency_train.c and latency_report.c have the others. */
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 #include "base/suggest.h"
-#include "base/text.h"
-#include "base/timefmt.h"
 #include "cli/cli.h"
 #include "cli/complete.h"
 #include "cli/examples.h"

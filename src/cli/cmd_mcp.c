@@ -4,13 +4,9 @@
  * and the long answers that can be continued; requests are answered in their order. */
 #include <errno.h>
 #include <signal.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "base/mem.h"
+#include "base/base.h"
 #include "cli/cli.h"
 #include "cli/mcp_answers.h"
 #include "cli/mcp_tools.h"

@@ -1,16 +1,11 @@
 /* stealscope monitor: collects like top, without a screen: serves metrics, logs events, keeps recordings on triggers. */
 #include <errno.h>
-#include <inttypes.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/number.h"
+#include "base/base.h"
 #include "cli/cli.h"
 #include "cli/metrics_server.h"
 #include "cli/monitor_rows.h"

@@ -1,10 +1,6 @@
 /* stealscope picture: saves the viewer's screen as a file. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
 #include "base/atomic_file.h"
+#include "base/base.h"
 #include "cli/cli.h"
 #include "cli/display_options.h"
 #include "cli/query_context.h"

@@ -1,17 +1,11 @@
 /* stealscope record: records this host and its guests, and prints the result. */
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/mem.h"
-#include "base/number.h"
-#include "base/text.h"
-#include "base/timefmt.h"
+#include "base/base.h"
 #include "cli/cli.h"
 #include "cli/opts.h"
 #include "cli/record_requests.h"

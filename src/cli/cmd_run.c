@@ -1,15 +1,11 @@
 /* stealscope run: runs a command, and reports how much of its CPU time others took. */
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/mem.h"
+#include "base/base.h"
 #include "cli/cli.h"
 #include "cli/live_assertion.h"
 #include "cli/opts.h"

@@ -1,7 +1,5 @@
 /* stealscope sessions: lists the live sessions of an LTTng relay daemon. */
-#include <stdio.h>
-#include <string.h>
-
+#include "base/base.h"
 #include "cli/cli.h"
 #include "cli/opts.h"
 #include "report/report.h"

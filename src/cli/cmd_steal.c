@@ -1,7 +1,5 @@
 /* stealscope steal: lists lost time by victim and culprit. */
-#include <stdio.h>
-#include <stdlib.h>
-
+#include "base/base.h"
 #include "cli/cli.h"
 #include "cli/query_context.h"
 #include "cli/target_arg.h"

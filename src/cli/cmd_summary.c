@@ -1,9 +1,5 @@
 /* stealscope summary and stealscope threads: list the time that machines and threads lost, with top culprits. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/timefmt.h"
+#include "base/base.h"
 #include "cli/advice.h"
 #include "cli/cli.h"
 #include "cli/findings_print.h"

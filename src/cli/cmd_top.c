@@ -1,14 +1,9 @@
 /* stealscope top: shows, period by period, who takes CPU time from VMs, control groups and processes. */
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/mem.h"
-#include "base/number.h"
+#include "base/base.h"
 #include "cli/cli.h"
 #include "cli/opts.h"
 #include "cli/display_options.h"

@@ -1,13 +1,9 @@
 /* stealscope view: opens the timeline in the terminal. */
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
+#include "base/base.h"
 #include "base/json_field.h"
-#include "base/mem.h"
 #include "base/atomic_file.h"
-#include "base/text.h"
 #include "cli/cli.h"
 #include "cli/display_options.h"
 #include "cli/recording_list.h"

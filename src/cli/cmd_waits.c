@@ -1,8 +1,5 @@
 /* stealscope waits: lists wakeup reasons of idle vCPUs. */
-#include <stdio.h>
-
-#include "base/text.h"
-#include "base/timefmt.h"
+#include "base/base.h"
 #include "cli/cli.h"
 #include "cli/query_context.h"
 #include "cli/target_arg.h"

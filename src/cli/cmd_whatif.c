@@ -1,11 +1,6 @@
 /* stealscope whatif: simulates changes such as pinning, moving or removing load. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "base/base.h"
 #include "base/json_field.h"
-#include "base/mem.h"
-#include "base/timefmt.h"
 #include "cli/cli.h"
 #include "cli/query_context.h"
 #include "compare/compare.h"

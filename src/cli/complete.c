@@ -1,11 +1,8 @@
 #include "cli/complete.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "base/mem.h"
+#include "base/base.h"
 #include "cli/trace_input.h"
 #include "query/query.h"
 

@@ -1,8 +1,7 @@
 /* Two examples for each command's help. */
 #include "cli/examples.h"
 
-#include <stdio.h>
-#include <string.h>
+#include "base/base.h"
 
 static const struct { const char *command, *first, *second; } examples[] = {
 	{ "view", "view DIR", "view DIR --theme paper-light" },

@@ -1,7 +1,6 @@
 #include "cli/features.h"
 
-#include <stdbool.h>
-#include <stdio.h>
+#include "base/base.h"
 
 #ifdef STATIC_PROGRAM
 #define IS_STATIC true

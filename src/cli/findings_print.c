@@ -1,12 +1,6 @@
 #include "cli/findings_print.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
-#include "base/text.h"
-#include "base/timefmt.h"
+#include "base/base.h"
 #include "report/report.h"
 
 #define RECORDING_FINDINGS 3  /* findings after a recording */

@@ -1,11 +1,6 @@
 #include "cli/gaps_inside.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "base/order.h"
-#include "base/text.h"
+#include "base/base.h"
 #include "cli/kallsyms.h"
 #include "cli/trace_input.h"
 #include "cli/target_arg.h"

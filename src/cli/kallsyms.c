@@ -1,14 +1,9 @@
 #include "cli/kallsyms.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/bisect.h"
 #include "base/file_open.h"
-#include "base/mem.h"
-#include "base/order.h"
 
 #define MAX_LINE 1024
 #define MAX_SYMBOLS 4000000      /* maximum symbol count; a kernel with all its modules has 200,000 */

@@ -1,10 +1,7 @@
 /* Reads kernel symbols from a copy of /proc/kallsyms. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/error.h"
+#include "base/base.h"
 
 struct kallsyms {
 	struct kallsym { uint64_t address; char *name; } *symbol;  /* functions, sorted by address */

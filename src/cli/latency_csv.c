@@ -3,14 +3,8 @@
  * Supports the columns of the data that the authors of Soroban published (times in cycles; faulty rows are dropped by
  * their rule), and the columns that `latency requests --features --format csv` writes (ns). */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/mem.h"
-#include "base/order.h"
-#include "base/text.h"
-#include "base/timefmt.h"
+#include "base/base.h"
 #include "cli/latency_cmd.h"
 
 #define TIME_MAX_NS 1e18  /* maximum latency: 31 years */

@@ -1,13 +1,8 @@
 /* stealscope latency report: prints the latency distribution of one run with the provider's part, a comparison of two
  * runs (the paper's Fig. 4), or a heat map over a grid of runs (Fig. 3). */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/mem.h"
-#include "base/text.h"
-#include "base/timefmt.h"
+#include "base/base.h"
 #include "cli/latency_cmd.h"
 #include "report/report.h"
 

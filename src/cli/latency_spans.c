@@ -1,13 +1,7 @@
 /* Spans of a file as requests of a recording: the clocks of its machines, by the history's provenance. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 #include "base/int128.h"
 #include "base/json_field.h"
-#include "base/number.h"
-#include "base/text.h"
 #include "cli/latency_cmd.h"
 #include "cli/trace_input.h"
 #include "index/index.h"

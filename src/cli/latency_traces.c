@@ -1,11 +1,5 @@
 /* stealscope latency traces: where distributed traces spent their time, machine by machine. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
-#include "base/order.h"
-#include "base/text.h"
+#include "base/base.h"
 #include "cli/latency_cmd.h"
 #include "cli/query_context.h"
 

@@ -1,11 +1,7 @@
 /* stealscope latency train: trains a model that predicts the shift of latency percentiles between a baseline and runs
  * with contention. */
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "base/mem.h"
 #include "base/atomic_file.h"
-#include "base/text.h"
+#include "base/base.h"
 #include "cli/latency_cmd.h"
 
 /* The text report shows numbers of runs; print_names() prints their names, which may be long, and request counts before. */

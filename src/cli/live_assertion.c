@@ -1,9 +1,8 @@
 #include "cli/live_assertion.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+
+#include "base/base.h"
 
 int live_assertion_parse(const char *text, struct live_assertion *a, struct error *err)
 {

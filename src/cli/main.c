@@ -2,11 +2,9 @@
 #include <locale.h>
 #include <nss.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
+#include "base/base.h"
 #include "base/suggest.h"
 #include "cli/cli.h"
 #include "cli/complete.h"

@@ -4,17 +4,11 @@
 #include <fts.h>
 #include <limits.h>
 #include <linux/openat2.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/hash.h"
-#include "base/mem.h"
-#include "base/text.h"
 #include "cli/captured_command.h"
 #include "cli/cli.h"
 #include "cli/mcp_answers.h"

@@ -4,10 +4,7 @@
  * MCP_PAGE bytes is handed out in pages that end at a line's end; the last MCP_KEPT long answers can be continued. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
-#include "base/error.h"
+#include "base/base.h"
 
 enum {
 	MCP_PAGE = 40000,  /* bytes; below 20,000 tokens at two bytes or more for a token */

@@ -1,9 +1,4 @@
 /* Table of the tools, and the translation of their JSON arguments into those of a command. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
 #include "cli/cli.h"
 #include "cli/mcp_tools.h"
 

@@ -2,9 +2,8 @@
 #pragma once
 
 #include <json-c/json.h>
-#include <stddef.h>
 
-#include "base/error.h"
+#include "base/base.h"
 
 enum mcp_param_kind {
 	MCP_END,         /* ends the parameter list */

@@ -4,17 +4,9 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include "base/clock.h"
-#include "base/mem.h"
-#include "base/number.h"
 
 #define METRICS_CLIENTS 64    /* so many slow clients keep their places, and let others have time to send a request */
 #define BACKLOG 128           /* connections that the kernel keeps for us */

@@ -4,9 +4,8 @@
 #pragma once
 
 #include <signal.h>
-#include <stdint.h>
 
-#include "base/error.h"
+#include "base/base.h"
 #include "live/live.h"
 
 struct metrics_server;

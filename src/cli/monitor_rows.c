@@ -1,9 +1,6 @@
 #include "cli/monitor_rows.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 
 /* Drops the rows of samples that are older than ROWS_KEPT_NS. */
 static void drop_old(struct monitor_rows *r, int64_t now)

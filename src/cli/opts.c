@@ -1,12 +1,7 @@
 #include "cli/opts.h"
 
 #include <getopt.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/mem.h"
 #include "base/suggest.h"
 #include "cli/complete.h"
 #include "cli/examples.h"

@@ -1,10 +1,7 @@
 /* Option table of a subcommand, used for parsing, --help and completion. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/error.h"
+#include "base/base.h"
 
 enum opt_kind {
 	OPT_FLAG,      /* bool *: set to true */

@@ -1,13 +1,9 @@
 #include "cli/password_file.h"
 
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
+#include "base/base.h"
 #include "base/file_open.h"
-#include "base/mem.h"
 
 #define MAX_PASSWORD 1024  /* bytes */
 

@@ -1,12 +1,10 @@
 #include "cli/progress_bar.h"
 
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/base.h"
 
 #define REDRAW_NS 100000000
 #define BAR_CELLS 24

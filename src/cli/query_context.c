@@ -1,10 +1,6 @@
 #include "cli/query_context.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "base/base.h"
 #include "cli/progress_bar.h"
 #include "cli/trace_input.h"
 #include "index/index.h"

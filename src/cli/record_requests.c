@@ -1,9 +1,6 @@
 #include "cli/record_requests.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 #include "record/record.h"
 
 static const struct column table_columns[] = {

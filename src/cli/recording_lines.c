@@ -1,18 +1,12 @@
 #include "cli/recording_lines.h"
 
 #include <fcntl.h>
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/atomic_file.h"
+#include "base/base.h"
 #include "base/hash.h"
 #include "base/json_field.h"
-#include "base/mem.h"
-#include "base/order.h"
-#include "base/text.h"
-#include "base/timefmt.h"
 #include "cli/captured_command.h"
 
 static void set_text(struct recording_line *l, size_t i, const char *text)

@@ -4,15 +4,11 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/mem.h"
-#include "base/text.h"
+#include "base/base.h"
 #include "cli/recording_lines.h"
 
 #define ANSWER_MAX (4 << 20)  /* bytes of an answer that are read */

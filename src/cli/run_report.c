@@ -1,11 +1,6 @@
 #include "cli/run_report.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/text.h"
-#include "base/timefmt.h"
+#include "base/base.h"
 #include "report/report.h"
 
 #define DISTURBED 0.01     /* share of the wanted time that others took, from which on a run counts as disturbed */

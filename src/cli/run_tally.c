@@ -1,15 +1,9 @@
 #include "cli/run_tally.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
-#include "base/clock.h"
-#include "base/mem.h"
-#include "base/number.h"
-#include "base/order.h"
+#include "base/base.h"
 #include "cli/run_tree.h"
 
 #define PERIOD_NS NS_PER_S     /* of a sample: the table of a period has a limit */

@@ -2,16 +2,9 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/map.h"
-#include "base/mem.h"
-#include "base/number.h"
+#include "base/base.h"
 #include "record/record.h"
 
 /* A thread that was seen. The key is its TID: a TID that is used again within a run begins with smaller counters. */

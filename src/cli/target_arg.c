@@ -1,10 +1,6 @@
 #include "cli/target_arg.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "base/mem.h"
-#include "base/order.h"
+#include "base/base.h"
 
 #define LISTED_MAX 20  /* maximum length of the list of candidates */
 

@@ -1,14 +1,7 @@
 #include "cli/ticket_page.h"
 
-#include <inttypes.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/base64.h"
 #include "base/csv.h"
-#include "base/mem.h"
-#include "base/timefmt.h"
 #include "cli/ticket_timeline.h"
 
 #define FIELDS_MAX 16

@@ -1,10 +1,7 @@
 /* The page of `stealscope ticket`: self-contained HTML, and the same as text. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
+#include "base/base.h"
 
 /* All texts are escaped for terminals, not for HTML. Times are in UTC. */
 struct ticket_page {

@@ -1,11 +1,6 @@
 #include "cli/ticket_timeline.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
-#include "base/number.h"
+#include "base/base.h"
 #include "cli/ticket_script.h"
 
 #define LANES_MAX 16

@@ -4,18 +4,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-#include "base/clock.h"
-#include "base/mem.h"
-#include "base/number.h"
-#include "base/text.h"
 
 #define MESSAGE_NS (3 * NS_PER_S)  /* time for which a message of a failed child stays readable */
 

@@ -1,11 +1,9 @@
 /* Recordings that `stealscope top` starts: this program in child processes. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/types.h>
 
-#include "base/error.h"
+#include "base/base.h"
 
 /* One flight recording at a time. Snapshots of earlier ones stay in the list. */
 struct top_recorder {

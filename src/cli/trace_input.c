@@ -1,14 +1,11 @@
 #include "cli/trace_input.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/atomic_file.h"
-#include "base/mem.h"
+#include "base/base.h"
 #include "cli/progress_bar.h"
 #include "report/report.h"
 

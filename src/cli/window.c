@@ -1,10 +1,6 @@
 #include "cli/window.h"
 
-#include <stdio.h>
-
-#include <string.h>
-
-#include "base/timefmt.h"
+#include "base/base.h"
 #include "report/report.h"
 
 /* Parses MACHINE@TIME. Returns 1, 0 if the text does not have this form or no machine has the name, -1 on error. */

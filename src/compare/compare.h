@@ -6,11 +6,7 @@
  * level. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/error.h"
+#include "base/base.h"
 #include "base/notes.h"
 #include "query/query.h"
 

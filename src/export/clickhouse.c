@@ -1,9 +1,6 @@
 #include "export/clickhouse.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 
 int clickhouse_open(struct clickhouse *c, const char *target, bool tls, struct error *err)
 {

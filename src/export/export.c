@@ -1,16 +1,10 @@
 /* Exports a history: fills the tables one by one and passes their rows to the target's sink. */
 #include "export/export.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/json_field.h"
 #include "base/hash.h"
-#include "base/mem.h"
 #include "base/atomic_file.h"
 #include "base/suggest.h"
-#include "base/text.h"
 #include "export/fill.h"
 #include "index/index.h"
 

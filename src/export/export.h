@@ -5,11 +5,7 @@
  * and options, and every sink replaces older data of the same run: exporting a run again changes nothing. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/error.h"
+#include "base/base.h"
 #include "base/progress.h"
 #include "latency/latency.h"
 #include "query/query.h"

@@ -1,8 +1,6 @@
 /* Fills the tables machine, cpu, thread and request. */
-#include <string.h>
-
+#include "base/base.h"
 #include "base/json_field.h"
-#include "base/text.h"
 #include "export/fill.h"
 #include "latency/latency.h"
 

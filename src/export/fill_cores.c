@@ -1,7 +1,5 @@
 /* Fills the tables core_time and core_sharer; they have no rows if the host's topology is unknown. */
-#include <stdlib.h>
-
-#include "base/text.h"
+#include "base/base.h"
 #include "export/fill.h"
 
 /* A target's cells: CPU number, TID, name. */

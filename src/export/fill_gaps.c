@@ -1,10 +1,6 @@
 /* Fills the tables gap, flow (the parts of gaps), steal (sums by culprit and second) and steal_total. */
-#include <stdlib.h>
-#include <string.h>
-
+#include "base/base.h"
 #include "base/hash.h"
-#include "base/map.h"
-#include "base/mem.h"
 #include "export/fill.h"
 
 #define LINEAR_MAX 16     /* actors up to which a linear search is used */

@@ -2,11 +2,6 @@
  * columns. */
 #include "export/fleet.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
 #include "base/suggest.h"
 #include "export/export.h"
 #include "export/questions.h"

@@ -1,10 +1,7 @@
 /* Databases that can run the predefined queries (share/sql). Private to export/. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
-#include "base/error.h"
+#include "base/base.h"
 
 /* A kind of database; implemented in query_*.c. */
 struct fleet_database {

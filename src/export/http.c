@@ -1,14 +1,8 @@
 #include "export/http.h"
 
 #include <curl/curl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/clock.h"
 #include "base/dlopen_library.h"
-#include "base/mem.h"
-#include "base/number.h"
 
 #define CONNECT_S 30              /* s to connect, TLS included */
 #define TIMEOUT_S 600             /* s to take a part of the body, and again s to answer after its end */

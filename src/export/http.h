@@ -6,10 +6,7 @@
  *     if (c && http_finish(c, err)) ... */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
-#include "base/error.h"
+#include "base/base.h"
 
 /* Parts of "//USER[:PASSWORD]@HOST[:PORT]/DATABASE", percent-decoded and without control characters. */
 struct http_location {

@@ -1,8 +1,6 @@
 /* Writes the rows of the monitor to a sink. */
-#include <string.h>
-
+#include "base/base.h"
 #include "base/hash.h"
-#include "base/text.h"
 #include "export/export.h"
 #include "export/sink.h"
 

@@ -8,15 +8,11 @@
  * request and gap. */
 #include "export/otlp.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/atomic_file.h"
+#include "base/base.h"
 #include "base/hash.h"
 #include "base/int128.h"
-#include "base/number.h"
 #include "base/otlp_json.h"
-#include "base/text.h"
 
 #define GAP_MIN NS_PER_MS
 #define BATCH 256        /* spans */

@@ -1,7 +1,5 @@
 /* Sends spans to a collector: OTLP over HTTP, as JSON, one POST for each message. */
-#include <stdlib.h>
-#include <string.h>
-
+#include "base/base.h"
 #include "base/json_field.h"
 #include "export/http.h"
 #include "export/otlp.h"

@@ -1,10 +1,6 @@
 #include "export/postgres.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 
 struct postgres_calls pq;
 
@@ -13,7 +9,6 @@ static int load_libpq(struct error *err)
 	static const char *const name[] = { POSTGRES_CALLS(LIBRARY_NAME) NULL };
 	return library_load(POSTGRES_FILE, "libpq", name, &pq, err) ? error_wrap(err, "postgresql") : 0;
 }
-
 
 int postgres_refuse(enum status status, const char *message, struct error *err)
 {

@@ -1,8 +1,5 @@
 /* Runs predefined queries in ClickHouse; the answer has a line of tab-separated fields for each row. */
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 #include "export/clickhouse.h"
 #include "export/export.h"
 #include "export/fleet.h"

@@ -1,9 +1,7 @@
 /* Sinks: write rows to a kind of target. Each sink is implemented in sink_*.c and listed in sinks.c. Private to export/. */
 #pragma once
 
-#include <stdbool.h>
-
-#include "base/error.h"
+#include "base/base.h"
 #include "export/export.h"
 #include "export/tables.h"
 

@@ -9,16 +9,11 @@
  * - A lock table serializes two exports of the same run.
  * - An export that is killed leaves its temporary tables; a later export removes them when they are a day old.
  * - Statements never contain data of a trace. */
-#include <inttypes.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 #include <time.h>
 
-#include "base/mem.h"
-#include "base/number.h"
+#include "base/base.h"
 #include "export/clickhouse.h"
 #include "export/sink.h"
 

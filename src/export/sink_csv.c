@@ -2,15 +2,11 @@
  * \x3d) if a spreadsheet would evaluate the text. */
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/atomic_file.h"
-#include "base/mem.h"
+#include "base/base.h"
 #include "export/sink.h"
 
 #define OPENED "/proc/self/fd/"

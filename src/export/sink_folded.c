@@ -1,14 +1,9 @@
 /* Sink folded: writes folded stacks for flame graphs, a line "machine;thread;kind;culprit ns" with the time that a
  * thread lost to a culprit. For machines without a trace, vCPUs replace threads. */
-#include <inttypes.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "base/base.h"
 #include "base/hash.h"
-#include "base/map.h"
-#include "base/mem.h"
 #include "base/atomic_file.h"
 #include "base/strtab.h"
 #include "export/sink.h"

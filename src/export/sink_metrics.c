@@ -1,13 +1,7 @@
 /* Sink openmetrics: writes the metrics of a run to a file for the textfile collector of node_exporter (Prometheus). The
  * file appears when it is complete. */
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/map.h"
-#include "base/mem.h"
 #include "base/atomic_file.h"
+#include "base/base.h"
 #include "base/strtab.h"
 #include "export/sink.h"
 

@@ -1,12 +1,8 @@
 /* Sink perfetto: converts rows to slices and counters on tracks, and to flows from culprit to victim. Times are ns
  * since the epoch. */
 
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
 #include "base/atomic_file.h"
+#include "base/base.h"
 #include "base/strtab.h"
 #include "export/perfetto_packets.h"
 

@@ -4,13 +4,9 @@
  * Tables and partitions are created before, in a separate transaction under a lock, since concurrent exports would
  * conflict. Different runs are loaded in parallel. Statements never contain data of a trace. */
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
-#include "base/mem.h"
-#include "base/number.h"
+#include "base/base.h"
 #include "export/postgres.h"
 #include "export/sink.h"
 

@@ -2,13 +2,10 @@
  * run. Values are bound to prepared statements: statements never contain data of a trace. */
 #include <fcntl.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "base/mem.h"
 #include "base/atomic_file.h"
+#include "base/base.h"
 #include "export/sink.h"
 #include "export/sqlite.h"
 

@@ -1,10 +1,5 @@
 #include "export/tables.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
-
 #define FIELD_ROW(code, name, type, null) { name, FIELD_##type, null },
 #define TABLE_FIELDS(code, list, name, description) \
 	static const struct table_field fields_of_##code[] = { list(FIELD_ROW) };

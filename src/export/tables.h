@@ -5,10 +5,7 @@
  * as in every report (base/text.h). Every table begins with run_id, which a sink uses to replace older data of the run. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
+#include "base/base.h"
 #include "query/query.h"
 
 enum field_type {

@@ -2,9 +2,7 @@
  *
  * Children are sorted in memory in runs of limited size; several runs are merged pairwise in paged tables. O(n log n)
  * for a node's children; nearly all comparisons need only the first eight bytes of the names. */
-#include <stdlib.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 #include "history/builder.h"
 
 #define RUN_SHARE 64  /* memory for a run: 1/RUN_SHARE of the memory limit */

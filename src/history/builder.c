@@ -9,14 +9,12 @@
  *
  * A change costs O(1) plus its share of a chunk. Memory: the pool, the rows, and the resident pages of names and
  * attributes (paged_table.h). */
+#include "base/base.h"
 #include "history/history.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/mem.h"
 #include "history/builder.h"
 #include "history/chunk.h"
 

@@ -6,10 +6,7 @@
  * column needs no branch per number. Durations suit this well: most are similar and a few are very long. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
+#include "base/base.h"
 #include "history/format.h"
 
 struct packed_column {

@@ -1,9 +1,7 @@
 /* CRC32C (Castagnoli; RFC 3720 appendix B.4), by the processor's instruction if it has one. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "base/base.h"
 
 struct crc32c {
 	bool hardware;

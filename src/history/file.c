@@ -1,14 +1,12 @@
 #include "history/file.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/mem.h"
 #include "base/atomic_file.h"
+#include "base/base.h"
 
 #define EAGER_VERIFY_MAX (UINT64_C(1) << 20)  /* bytes: smaller tables are verified when the file is opened */
 #define JUMPS_MAPPED 256

@@ -3,11 +3,10 @@
  * Leaves are closed in file order. One pass over the scratch file collects the chunk records into the index, by
  * attribute. Tables that do not fit into memory are paged. */
 #include <errno.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/mem.h"
+#include "base/base.h"
 #include "history/builder.h"
 #include "history/file.h"
 

@@ -7,8 +7,8 @@
 #pragma once
 
 #include <endian.h>
-#include <stdint.h>
-#include <string.h>
+
+#include "base/base.h"
 
 #define FORMAT_MAGIC "\x89STLH\r\n\x1a"
 #define FORMAT_VERSION 6u

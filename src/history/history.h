@@ -9,11 +9,7 @@
  * error with the file's name and the offset, never a wrong answer. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/error.h"
+#include "base/base.h"
 
 #define HISTORY_NULL INT64_MIN      /* no value */
 #define HISTORY_STATES 32           /* states per set and null: values 0 .. HISTORY_STATES - 2 */

@@ -5,9 +5,7 @@
  * attributes fit into memory. The region is bounded; the builder writes chunks when it is full. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "base/base.h"
 
 #define SLAB_DATA 28
 

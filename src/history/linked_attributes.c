@@ -6,9 +6,8 @@
  * starts are among them. Intervals after the last of these starts wait for the next chunk. Cost: one pass over the
  * leader's starts for each chunk of a follower; 8 KiB per leader. */
 #include <assert.h>
-#include <string.h>
 
-#include "base/mem.h"
+#include "base/base.h"
 #include "history/builder.h"
 #include "history/chunk.h"
 

@@ -2,12 +2,11 @@
  *
  * A node's children have consecutive ids in byte order of their names, so a child is found by binary search.
  * Functions without *err treat damaged parts as absent; history_damage() reports them. */
+#include "base/base.h"
 #include "history/file.h"
 #include "history/tree.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 const char *file_string(const struct history *h, uint64_t id, struct error *err)
 {

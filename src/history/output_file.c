@@ -4,13 +4,10 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/mem.h"
 #include "history/format.h"
 
 #define BUFFER (4 * OUT_RESERVE)

@@ -6,10 +6,7 @@
  * complete it and the later one stays; a reader keeps the file that it opened. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/error.h"
+#include "base/base.h"
 #include "history/crc32c.h"
 
 struct out {

@@ -1,11 +1,7 @@
 #include "history/paged_table.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include "base/mem.h"
 
 #define RESIDENT_MIN 8
 

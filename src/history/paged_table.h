@@ -9,10 +9,7 @@
  * If the scratch file cannot be written or read, *failure holds the reason, *failed is set, and records read as zeroes. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
+#include "base/base.h"
 #include "history/output_file.h"
 
 #define PAGE_BYTES 4096u

@@ -1,10 +1,6 @@
 #include "history/tree.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/hash.h"
-#include "base/mem.h"
 
 #define LINEAR_MAX 16  /* maximum number of children for linear search; beyond it a hash table is used */
 

@@ -4,11 +4,7 @@
  * once, and a slot. All are in paged tables (paged_table.h). Node 0 is the root; string 0 is empty. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/error.h"
+#include "base/base.h"
 #include "history/paged_table.h"
 
 #define NONE UINT32_MAX

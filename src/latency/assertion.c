@@ -1,11 +1,8 @@
 /* Assertions for continuous integration, such as "p99.provider<2ms". */
+#include "base/base.h"
 #include "latency/latency.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/timefmt.h"
 
 #define REMEDY "write it like p99.provider<2ms or p50.share<=10%"
 

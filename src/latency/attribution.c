@@ -14,10 +14,7 @@
  * the vCPU's states are read. Cost: O(p log n + k) for p parts and k states. */
 #include "latency/attribution.h"
 
-#include <string.h>
-
-#include "base/mem.h"
-#include "base/number.h"
+#include "base/base.h"
 
 #define HANDLER_MAX NS_PER_MS  /* longest time from an interrupt to a thread's wakeup */
 

@@ -1,10 +1,8 @@
 /* Inputs of the prediction that not every recording has: use of the core, frequency, moves and hardware counters of the
  * server thread (query.h, Shared cores). */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/mem.h"
+#include "base/base.h"
 #include "latency/attribution.h"
 
 #define INPUT_NAME(field, unit, help) #field,

@@ -2,16 +2,14 @@
  *
  * Reads the files of Soroban's authors and those of `latency requests --format csv`. Fields with line breaks are not
  * supported. Memory: 8 bytes per field. */
+#include "base/base.h"
 #include "latency/latency.h"
 
 #include <locale.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/csv.h"
 #include "base/file_open.h"
-#include "base/mem.h"
 
 #define COLUMNS_MAX 1024
 #define TABLE_REMEDY "remove the row, or choose another column"

@@ -1,6 +1,5 @@
 /* A request's top culprit: the longest entry of another actor in the flow of its server thread, as for gaps. */
-#include "base/mem.h"
-#include "base/text.h"
+#include "base/base.h"
 #include "latency/attribution.h"
 
 int request_container(const struct catalog *catalog, uint32_t machine, int32_t tid)

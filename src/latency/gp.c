@@ -6,10 +6,8 @@
 #include "latency/gp.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/mem.h"
+#include "base/base.h"
 
 #define DEFAULT_ROWS 256
 #define DEFAULT_STEPS 60

@@ -6,16 +6,14 @@
  * The logarithm of every parameter is free within [-6, 6]; a quadratic penalty keeps the optimizer inside, because
  * outside the likelihood is flat and the matrix singular. The noise has a minimum, which also serves as numerical
  * jitter. Likelihood and gradient: Rasmussen and Williams 2006, Eq. 2.30 and 5.9. */
+#include "base/base.h"
 #include "latency/gp.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <lapacke.h>
 #include <nlopt.h>
 
-#include "base/mem.h"
 #include "base/dlopen_library.h"
 
 #define NOISE_FLOOR 1e-3  /* the noise's minimum, relative to the target's standard deviation */

@@ -5,12 +5,7 @@
  * unless noted; tables of numbers are row-major doubles. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-
-#include "base/error.h"
+#include "base/base.h"
 #include "base/gp_model.h"
 #include "base/notes.h"
 #include "query/query.h"

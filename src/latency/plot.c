@@ -1,12 +1,8 @@
 /* Text plots, 80 columns wide, ASCII only: they stay readable in mails and log files. */
+#include "base/base.h"
 #include "latency/latency.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/text.h"
-#include "base/timefmt.h"
 
 #define SCATTER_W 60
 #define SCATTER_H 20

@@ -3,16 +3,11 @@
  * A request is a maximal sequence of non-null intervals of /Requests/<machine>/<id>/State; an id that occurs again is
  * another request. Cost: one attribution per request (attribution.c) unless only times are read, and one flow per
  * request if culprits are requested. */
+#include "base/base.h"
 #include "latency/latency.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/mem.h"
-#include "base/order.h"
-#include "base/text.h"
-#include "base/timefmt.h"
 #include "latency/attribution.h"
 
 #define FEATURE_NAME(field, unit, help) #field,

@@ -1,9 +1,6 @@
 /* Parts of the time of a server, exact to the ns: the parts of its threads are read one after the other and, if there are
  * several, combined by a sweep over their ends. Cost: O(n log n) for n parts. */
-#include <stdlib.h>
-
-#include "base/mem.h"
-#include "base/order.h"
+#include "base/base.h"
 #include "latency/attribution.h"
 
 #define PART_NAME(code, name) name,

@@ -3,10 +3,7 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/number.h"
 #include "base/otlp_json.h"
 #include "latency/latency.h"
 

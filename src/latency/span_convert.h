@@ -2,9 +2,7 @@
  * json_object_put(). Private to latency/. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
+#include "base/base.h"
 #include "base/json_field.h"
 
 #define SPAN_VALUES_MAX (2 << 20)  /* of a document */

@@ -5,13 +5,10 @@
  * all. A document is freed before the next one. The sizes of files and documents, the depth of a document and the length
  * of ids are limited. A document of another form is an error; a span without an end is counted and skipped. */
 #include <ctype.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "base/base.h"
 #include "base/file_open.h"
 #include "base/json_field.h"
-#include "base/mem.h"
-#include "base/number.h"
 #include "latency/latency.h"
 #include "latency/span_convert.h"
 

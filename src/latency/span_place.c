@@ -13,14 +13,9 @@
 #include "latency/span_place.h"
 
 #include <ctype.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
-#include "base/map.h"
-#include "base/mem.h"
-#include "base/number.h"
-#include "base/order.h"
+#include "base/base.h"
 
 /* A process's threads. */
 struct span_process {

@@ -8,14 +8,7 @@
  * - high: loss within [start - E, end + E], for a process the sum over its threads; at most the latency.
  *
  * The culprit is that of [start + E, end - E]. Cost: up to three attributions for each span and thread. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
-#include "base/number.h"
-#include "base/text.h"
-#include "base/timefmt.h"
+#include "base/base.h"
 #include "latency/attribution.h"
 #include "latency/span_place.h"
 

@@ -1,13 +1,10 @@
 /* Distributions: quantiles, percentile shift, clusters. Deterministic, without state, at most O(n log n). */
+#include "base/base.h"
 #include "latency/latency.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/bisect.h"
-#include "base/mem.h"
-#include "base/order.h"
 
 void stats_sort(double *v, size_t n)
 {

@@ -7,15 +7,10 @@
  *
  * The path is found without recursion, because spans may be nested to any depth; parent cycles are cut. Cost:
  * O(n log n) for n spans, and one request_parts_add() for each step. */
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
+#include "base/base.h"
 #include "base/hash.h"
-#include "base/map.h"
-#include "base/mem.h"
-#include "base/number.h"
-#include "base/order.h"
 #include "latency/span_place.h"
 
 #define NONE SIZE_MAX

@@ -1,11 +1,8 @@
 /* Training sets: rows of several runs, each with its shift against the baseline (paper, section 3.5). */
+#include "base/base.h"
 #include "latency/latency.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
 
 void training_init(struct training *t, const char *const *name, size_t d)
 {

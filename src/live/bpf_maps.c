@@ -2,8 +2,6 @@
 
 #include <errno.h>
 #include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -11,8 +9,6 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <linux/membarrier.h>
-
-#include "base/mem.h"
 
 #define GRACE_US 20000  /* longer than a run of the program; used where membarrier(2) is not available */
 #define BATCH 1024

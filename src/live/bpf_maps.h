@@ -1,11 +1,7 @@
 /* Loading BPF programs and reading their maps (private to live/). */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/error.h"
+#include "base/base.h"
 
 #define BPF_REMEDY "BPF needs root, and Linux 5.12 or later with BTF in /sys/kernel/btf/vmlinux"
 

@@ -1,10 +1,8 @@
 /* Loads the BPF program that is compiled into stealscope, and reads its maps. */
+#include "base/base.h"
 #include "live/source.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>

@@ -1,15 +1,13 @@
 /* Loads the BPF program that prints hardware counters (counters.bpf.c). */
 #include <errno.h>
 #include <linux/perf_event.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
-#include "base/mem.h"
+#include "base/base.h"
 #include "live/bpf_maps.h"
 #include "live/counters_object.h"
 #include "live/live.h"
@@ -71,7 +69,6 @@ static int load(struct counter_program *c, struct error *err)
 	}
 	return 0;
 }
-
 
 struct counter_program *counter_program_open(const struct live_counter counter[2], struct error *err)
 {

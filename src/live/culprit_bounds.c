@@ -1,14 +1,6 @@
 #include "live/culprit_bounds.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/clock.h"
-#include "base/map.h"
-#include "base/mem.h"
-#include "base/number.h"
-#include "base/order.h"
+#include "base/base.h"
 
 #define WAKEUP_NS 500000   /* longest time in which an idle pCPU begins to run a woken task */
 #define NAMED_SHARE 10     /* a culprit is named from 1 / NAMED_SHARE of the stolen time on */

@@ -1,10 +1,6 @@
 #include "live/culprits.h"
 
-#include <stdio.h>
-#include <string.h>
-
-#include "base/mem.h"
-#include "base/text.h"
+#include "base/base.h"
 
 #define KERNEL_THREAD 0x00200000u
 

@@ -1,15 +1,8 @@
 /* Samples: what the counters of a source gained since the last sample. */
 #include "live/live.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/mem.h"
-#include "base/number.h"
-#include "base/order.h"
 #include "live/collection.h"
 #include "live/culprit_bounds.h"
 #include "live/machine_names.h"

@@ -6,11 +6,7 @@
  * the culprits (culprit_bounds.h). The time that the host of a machine took comes from /proc/stat. All times in ns. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/error.h"
+#include "base/base.h"
 
 #define LIVE_NAME 128      /* bytes of a name for people, escaped; a VM with its vCPU or PID fits */
 #define LIVE_LENGTHS 64    /* powers of two of wait lengths */

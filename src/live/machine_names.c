@@ -2,15 +2,8 @@
 #include "live/machine_names.h"
 
 #include <dirent.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
-#include "base/map.h"
-#include "base/mem.h"
-#include "base/text.h"
 #include "live/live.h"
 #include "live/machine.h"
 #include "record/record.h"

@@ -1,8 +1,7 @@
 /* Names of control groups (private to live/). */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "base/base.h"
 
 struct machine_names;
 struct machine_names *machine_names_new(const char *root);

@@ -1,15 +1,8 @@
 /* The source of all threads: samples whose victims are processes. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
-#include "base/number.h"
-#include "base/text.h"
+#include "base/base.h"
 #include "live/collection.h"
 #include "live/machine_names.h"
 #include "live/machine_source.h"
-
 
 struct process {
 	u32 key, tgid, kernel, marked;

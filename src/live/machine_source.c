@@ -2,8 +2,6 @@
 #include "live/machine_source.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
@@ -11,9 +9,6 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
-#include "base/clock.h"
-#include "base/map.h"
-#include "base/mem.h"
 #include "live/bpf_maps.h"
 #include "live/machine_object.h"
 

@@ -1,10 +1,7 @@
 /* The BPF source for all threads of this machine (private to live/). */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
-#include "base/error.h"
+#include "base/base.h"
 #include "live/machine.h"
 
 struct machine_source;

@@ -1,14 +1,7 @@
 /* Counters in the OpenMetrics text format. Labels are names: never a PID. The number of series is bounded: series beyond
  * METRICS_SERIES are added to one whose names are "other", so that the sums stay right. A series whose names have not
  * occurred for KEEP_NS is dropped: what ended leaves nothing behind. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/map.h"
-#include "base/mem.h"
-#include "base/number.h"
-#include "base/text.h"
+#include "base/base.h"
 #include "live/live.h"
 
 #define METRICS_SERIES 4096

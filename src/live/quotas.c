@@ -1,11 +1,6 @@
 #include "live/quotas.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
-#include "base/number.h"
+#include "base/base.h"
 
 #define MAX_GROUPS 1024
 #define MAX_DEPTH 16       /* groups above a thread */

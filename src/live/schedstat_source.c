@@ -1,10 +1,5 @@
 /* The source without BPF: run delays of schedstat, cpu.stat, and lower bounds of the culprits. */
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/clock.h"
-#include "base/mem.h"
-#include "base/number.h"
+#include "base/base.h"
 #include "live/collection.h"
 #include "live/culprit_bounds.h"
 #include "live/quotas.h"

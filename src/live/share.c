@@ -5,17 +5,10 @@
  * causes no signal. */
 #include <errno.h>
 #include <fcntl.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/mem.h"
-#include "base/number.h"
-#include "base/text.h"
+#include "base/base.h"
 #include "live/live.h"
 #include "live/victims.h"
 

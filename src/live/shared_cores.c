@@ -1,10 +1,6 @@
 #include "live/shared_cores.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "base/mem.h"
-#include "base/number.h"
+#include "base/base.h"
 
 #define CORE_CPUS 8  /* limit of the CPUs of a core that are read */
 

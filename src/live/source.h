@@ -1,10 +1,7 @@
 /* The BPF source (private to live/). */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
-#include "base/error.h"
+#include "base/base.h"
 #include "live/collector.h"
 
 struct bpf_source;

@@ -1,10 +1,5 @@
 /* The source of single threads: vCPUs, threads that were asked for. BPF, exact sums for each of them. */
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/clock.h"
-#include "base/mem.h"
-#include "base/number.h"
+#include "base/base.h"
 #include "live/collection.h"
 #include "live/shared_cores.h"
 

@@ -1,10 +1,9 @@
 /* Loads the BPF program that prints which threads are throttled (throttle.bpf.c). */
 #include <errno.h>
-#include <stdlib.h>
 
 #include <bpf/libbpf.h>
 
-#include "base/mem.h"
+#include "base/base.h"
 #include "live/bpf_maps.h"
 #include "live/live.h"
 #include "live/throttle_object.h"

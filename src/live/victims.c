@@ -3,13 +3,9 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "base/mem.h"
-#include "base/text.h"
+#include "base/base.h"
 #include "base/vcpu_name.h"
 #include "record/record.h"
 

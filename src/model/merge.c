@@ -1,8 +1,6 @@
 #include "model/merge.h"
 
-#include <stdlib.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 #include "base/streaming_store.h"
 #include "base/tournament.h"
 #include "model/loss/coverage.h"

@@ -1,14 +1,8 @@
 /* Runs the model: reads traces and clocks, writes a history. */
 #include "model/model.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 #include "base/parallel.h"
-#include "base/timefmt.h"
 #include "model/state/clock_error_bound.h"
 #include "model/loss/coverage.h"
 #include "model/loss/host_prescan.h"

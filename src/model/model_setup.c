@@ -1,8 +1,5 @@
 /* Creates and frees a model. */
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 #include "model/state/feed.h"
 
 static const char *no_name(const void *of, int64_t id)

@@ -1,9 +1,6 @@
 #include "model/sink_async.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 #include "base/streaming_store.h"
 #include "base/strtab.h"
 

@@ -1,7 +1,5 @@
 #include "record/buffer_sizing.h"
 
-#include "base/number.h"
-
 #define PAUSE (NS_PER_S / 20)  /* ns in which a CPU fills half a MiB at 10 MiB/s */
 
 /* Returns the bytes recorded in `ns` at `rate` bytes/s; limited to 10^18. */

@@ -1,9 +1,7 @@
 /* Computes buffer sizes and the expected size of a recording from event rates measured in a short test. No I/O. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "base/base.h"
 
 #define FORECAST_KB_MIN 1024   /* minimum of a CPU's buffer if memory is scarce, KiB */
 #define FORECAST_KB_DEFAULT 4096  /* minimum if memory allows, KiB: a larger buffer needs fewer reads */

@@ -1,15 +1,9 @@
 #include "record/cgroups.h"
 
 #include <dirent.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "base/base.h"
 #include "base/control_groups.h"
-#include "base/mem.h"
-#include "base/order.h"
-#include "base/text.h"
 #include "record/control_group.h"
 #include "record/proc.h"
 

@@ -1,10 +1,8 @@
 /* Removes the remains of killed recorders: on the host, in the guests listed in their journals, and in guests named by
  * the user. */
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "base/mem.h"
+#include "base/base.h"
 #include "record/journal.h"
 #include "record/participants.h"
 #include "record/probe_definitions.h"

@@ -1,11 +1,8 @@
 #include "record/clock_sample.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include "base/int128.h"
-#include "base/clock.h"
-#include "base/number.h"
 #include "record/proc.h"
 
 #define TRIES 50

@@ -1,8 +1,7 @@
 /* A clock sample: simultaneous readings of the clocks of one machine. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "base/base.h"
 
 struct clock_sample {
 	bool known;         /* the fields are valid */

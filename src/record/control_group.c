@@ -1,10 +1,5 @@
 #include "record/control_group.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
 #include "record/proc.h"
 
 #define V2_DIR "/sys/fs/cgroup"

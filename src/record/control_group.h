@@ -6,8 +6,7 @@
  * "/", as in proc.h. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "base/base.h"
 
 /* The hierarchy that limits CPU time. */
 struct cgroup_tree {

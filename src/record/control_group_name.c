@@ -1,9 +1,6 @@
 /* Names of control groups for people: systemd units, containers and pods. The runtimes keep the names of containers in
  * files, which any privileged process may write: names are limited in length and escaped where they are printed. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "base/base.h"
 #include "base/json_field.h"
 #include "record/control_group.h"
 #include "record/proc.h"

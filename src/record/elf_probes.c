@@ -1,13 +1,6 @@
 #include "record/elf_probes.h"
 
 #include <elf.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
-#include "base/order.h"
 
 #define PLACES_MAX 1000000   /* most functions and sites */
 #define WANTED_MAX 10000     /* the same with a filter */

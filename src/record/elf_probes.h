@@ -6,11 +6,7 @@
  * Outside of tests, elf_reader.h calls elf_places_parse() in a sandboxed child. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/error.h"
+#include "base/base.h"
 
 /* A function, or one site of a static probe. */
 struct elf_place {

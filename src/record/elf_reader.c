@@ -4,17 +4,12 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/mem.h"
-#include "base/number.h"
+#include "base/base.h"
 #include "base/sandbox.h"
 
 #define FILE_MAX ((size_t)1 << 30)         /* a file's maximum size, bytes */

@@ -1,10 +1,5 @@
 #include "record/events.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
-
 #define NAME_MAX_LEN 128
 
 enum arch { ANY, X86, ARM };

@@ -1,8 +1,7 @@
 /* Events that are recorded on hosts and guests, by architecture. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "base/base.h"
 
 enum event_side { SIDE_HOST = 1, SIDE_GUEST = 2, SIDE_BOTH = 3 };
 

@@ -1,11 +1,8 @@
 #include "record/frames.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 #include <sys/types.h>
 
-#include "base/mem.h"
 #include "record/proc.h"
 
 #define NOISE_MAX 65536  /* bytes allowed before the first frame */

@@ -5,11 +5,7 @@
  * frame at a time; the content of pages frames is not buffered but passed on as it arrives. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/error.h"
+#include "base/base.h"
 
 #define FRAME_KEY 32     /* hexadecimal digits of the key, which is random for each session */
 #define FRAME_CPUS 4096  /* most CPUs of a guest */

@@ -3,14 +3,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "base/mem.h"
-#include "base/clock.h"
-#include "base/number.h"
+#include "base/base.h"
 #include "record/events.h"
 #include "record/recording_dir.h"
 #include "record/buffer_sizing.h"

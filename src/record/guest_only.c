@@ -1,14 +1,9 @@
 #include "record/guest_only.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/utsname.h>
 
-#include "base/clock.h"
+#include "base/base.h"
 #include "base/int128.h"
-#include "base/mem.h"
-#include "base/number.h"
 #include "record/events.h"
 #include "record/participants.h"
 #include "record/proc.h"

@@ -1,9 +1,7 @@
 /* Writes the facts and session.yaml of a recording of a guest alone; guest_only.h describes them. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
+#include "base/base.h"
 #include "record/guest_only.h"
 #include "record/kernel_facts.h"
 #include "record/metadata.h"

@@ -2,15 +2,9 @@
 
 #include <elf.h>
 #include <fnmatch.h>
-#include <inttypes.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
-#include "base/mem.h"
-#include "base/text.h"
 #include "record/elf_reader.h"
 #include "record/proc.h"
 #include "record/request_definitions.h"

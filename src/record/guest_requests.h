@@ -6,10 +6,7 @@
  * frame `defined`). The command requests_end ends this. The guest is untrusted: sizes and totals are limited. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
-#include "base/error.h"
+#include "base/base.h"
 #include "base/yaml_out.h"
 #include "record/request_kinds.h"
 

@@ -1,9 +1,6 @@
 #include "record/guest_script.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 #include "record/buffer_sizing.h"
 #include "record/guest_text.h"
 

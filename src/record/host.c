@@ -1,14 +1,10 @@
 #include "record/host.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/mem.h"
-#include "base/clock.h"
+#include "base/base.h"
 #include "record/control_group.h"
 #include "record/recording_dir.h"
 #include "record/guest_only.h"

@@ -1,8 +1,5 @@
 #include "record/hypervisor.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>
 #endif

@@ -1,9 +1,7 @@
 /* What this machine knows about the hypervisor that runs it: from CPUID, /proc and /sys. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
+#include "base/base.h"
 #include "base/yaml_out.h"
 
 enum hypervisor_kind { HYPERVISOR_UNKNOWN, HYPERVISOR_KVM, HYPERVISOR_XEN, HYPERVISOR_VMWARE, HYPERVISOR_HYPERV };

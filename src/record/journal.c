@@ -1,13 +1,9 @@
 #include "record/journal.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/mem.h"
 #include "record/proc.h"
 
 #define DIR "/run/stealscope"

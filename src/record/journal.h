@@ -3,9 +3,7 @@
  * time of the process in ticks since boot; it distinguishes the process from a later one with the same PID. */
 #pragma once
 
-#include <stddef.h>
-
-#include "base/error.h"
+#include "base/base.h"
 
 struct journal_guest { char *name, *transport; };  /* transport: as text, "ssh:root@web" */
 

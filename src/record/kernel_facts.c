@@ -4,14 +4,10 @@
 #include <fcntl.h>
 #include <linux/btf.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/mem.h"
 #include "record/proc.h"
 
 #define BTF_MAX (64u << 20)     /* largest BTF that is read, bytes */

@@ -1,9 +1,7 @@
 /* Facts about the running kernel that decide which probes are possible: symbols and configuration. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "base/base.h"
 
 /* Symbol of /proc/kallsyms, outside modules. */
 struct kernel_symbol {

@@ -1,13 +1,10 @@
 #include "record/metadata.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "base/base.h"
 #include "base/int128.h"
-#include "base/mem.h"
 #include "record/events.h"
 #include "record/guest_only.h"
 #include "record/recording_dir.h"

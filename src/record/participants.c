@@ -2,13 +2,9 @@
 
 #include <poll.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
-#include "base/mem.h"
-#include "base/clock.h"
+#include "base/base.h"
 #include "record/events.h"
 #include "record/guest_only.h"
 #include "record/proc.h"

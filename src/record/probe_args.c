@@ -1,12 +1,7 @@
 /* Arguments of functions and static probes as fetch arguments of tracefs. */
 #include <elf.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/mem.h"
+#include "base/base.h"
 #include "record/elf_probes.h"
 
 #define ARGS_MAX 16  /* most arguments of a static probe */

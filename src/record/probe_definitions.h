@@ -4,8 +4,7 @@
  * that owns it. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "base/base.h"
 
 /* Returns the name of this process's group; suffix: "" or "_...". The caller frees. */
 char *probe_group(const char *suffix);

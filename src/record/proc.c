@@ -5,13 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include "base/mem.h"
-#include "base/order.h"
 
 #define MAX_NAMES (1 << 22)
 

@@ -2,9 +2,7 @@
  * tests and containers use a directory that contains proc, sys and run. Paths are printf formats relative to the root. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "base/base.h"
 
 #define PROC_MAX (1 << 20)  /* maximum bytes read of a file */
 

@@ -7,17 +7,14 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/base.h"
 #include "base/json_field.h"
-#include "base/mem.h"
 #include "base/base64.h"
 #include "record/transport.h"
 

@@ -1,13 +1,9 @@
 #include "record/quota_samples.h"
 
 #include <fcntl.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/mem.h"
+#include "base/base.h"
 #include "record/control_group.h"
 
 #define PERIOD 100000000  /* ns */

@@ -5,18 +5,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/mem.h"
-#include "base/clock.h"
-#include "base/number.h"
-#include "base/timefmt.h"
 #include "record/disk_space.h"
 #include "record/guest_only.h"
 #include "record/metadata.h"

@@ -6,11 +6,7 @@
  * lengths. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/error.h"
+#include "base/base.h"
 #include "record/control_group.h"
 
 /* ---- One recording */

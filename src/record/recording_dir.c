@@ -3,16 +3,10 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "base/map.h"
-#include "base/mem.h"
 #include "record/proc.h"
 
 #define NAME_LEN_MAX 64  /* bytes of a thread's name */

@@ -1,11 +1,7 @@
 /* Writes a recording's files, relative to its directories' descriptors. Symbolic links are not followed. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/error.h"
+#include "base/base.h"
 
 /* Creates a directory, or uses an empty one that the user owns and to which nobody else can write. *created: whether it did
  * not exist before. Returns a descriptor, or -1 with *err. */

@@ -1,11 +1,5 @@
 #include "record/request_definitions.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
-
 static bool is_place_of(const struct request_probe *p, const char *provider, const char *name)
 {
 	return !p->provider == !provider && strcmp(p->name, name) == 0 && (!p->provider || strcmp(p->provider, provider) == 0);

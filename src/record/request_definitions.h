@@ -1,10 +1,7 @@
 /* Definitions of the request probes, as tracefs takes them, for one program. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
-#include "base/error.h"
+#include "base/base.h"
 #include "record/elf_probes.h"
 #include "record/request_kinds.h"
 

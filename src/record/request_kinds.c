@@ -1,11 +1,5 @@
 #include "record/request_kinds.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
-#include "base/text.h"
 #include "base/yaml_file.h"
 #include "record/request_texts.h"
 

@@ -2,10 +2,7 @@
  * server (requests/(name).yaml, stealscope-requests(7)). */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
-#include "base/error.h"
+#include "base/base.h"
 
 enum request_op { REQUEST_OP_START, REQUEST_OP_YIELD, REQUEST_OP_RESUME, REQUEST_OP_END, REQUEST_OP_DROP,
                   REQUEST_OP_RECEIVE, REQUEST_OPS };

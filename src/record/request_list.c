@@ -1,11 +1,8 @@
 /* What requests can be recorded: the shipped tables, and the functions and static probes of a program. */
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "base/mem.h"
-#include "base/text.h"
+#include "base/base.h"
 #include "record/elf_reader.h"
 #include "record/record.h"
 #include "record/request_kinds.h"

@@ -3,14 +3,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/mem.h"
-#include "base/text.h"
 #include "record/elf_reader.h"
 #include "record/participants.h"
 #include "record/probe_definitions.h"

@@ -5,9 +5,7 @@
  * and stack (stack pointer, if it shows recursion). A program in a container is found by its process. */
 #pragma once
 
-#include <stddef.h>
-
-#include "base/error.h"
+#include "base/base.h"
 #include "base/yaml_out.h"
 #include "record/record.h"
 

@@ -1,10 +1,6 @@
 #include "record/session_facts.h"
 
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "base/base.h"
 #include "base/vcpu_name.h"
 #include "record/proc.h"
 

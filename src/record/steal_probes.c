@@ -1,11 +1,7 @@
 #include "record/steal_probes.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/utsname.h>
 
-#include "base/mem.h"
 #include "record/kernel_facts.h"
 #include "record/probe_definitions.h"
 #include "record/proc.h"

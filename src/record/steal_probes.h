@@ -13,9 +13,7 @@
  * The group of the probes (probe_definitions.h) has a suffix _cN if they are for one CPU. */
 #pragma once
 
-#include <stddef.h>
-
-#include "base/error.h"
+#include "base/base.h"
 #include "base/yaml_out.h"
 #include "record/hypervisor.h"
 

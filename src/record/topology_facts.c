@@ -1,10 +1,8 @@
 #include "record/topology_facts.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 
-#include "base/mem.h"
+#include "base/base.h"
 #include "record/proc.h"
 
 #define CPU_DIR "/sys/devices/system/cpu/cpu%lld"

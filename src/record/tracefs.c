@@ -1,15 +1,12 @@
+#include "base/base.h"
 #include "record/tracer.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/mem.h"
 #include "record/proc.h"
 
 #define PREFIX "stealscope-"

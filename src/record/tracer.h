@@ -4,11 +4,7 @@
  * whether the recorder still lives, so that instances of dead recorders can be removed. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/error.h"
+#include "base/base.h"
 
 struct tracer;
 

@@ -3,9 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -15,7 +12,6 @@
 
 #include <linux/vm_sockets.h>
 
-#include "base/mem.h"
 #include "record/proc.h"
 
 #define CONNECT_TIMEOUT 10  /* s to connect a vsock, as for ssh: the kernel's 2 s are too short on contended CPUs */

@@ -3,10 +3,9 @@
  * and gets SIGTERM when the recorder exits. */
 #pragma once
 
-#include <stdbool.h>
 #include <sys/types.h>
 
-#include "base/error.h"
+#include "base/base.h"
 #include "record/record.h"
 
 /* X(code, name, the argument's syntax) */

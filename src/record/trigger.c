@@ -1,15 +1,10 @@
 #include "record/trigger.h"
 
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/mem.h"
-#include "base/number.h"
-#include "base/timefmt.h"
+#include "base/base.h"
 #include "record/control_group.h"
 #include "record/proc.h"
 #include "record/transport.h"

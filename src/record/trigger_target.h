@@ -1,9 +1,7 @@
 /* Threads and control groups that a trigger names (private to record/): "thread:redis-server", "web.service", "/a/b". */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "base/base.h"
 
 /* Calls visit() for each thread with this name, or in this control group (by its name or path). Returns their number. */
 size_t trigger_target_threads(const char *root, const char *name, void (*visit)(void *arg, int32_t pid, int32_t tid),

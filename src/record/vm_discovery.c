@@ -3,12 +3,8 @@
 #include "record/vm_discovery.h"
 
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/mem.h"
-#include "base/order.h"
+#include "base/base.h"
 #include "base/vcpu_name.h"
 #include "record/proc.h"
 

@@ -1,11 +1,7 @@
 /* Finds a virtual machine's name, and its guest agent and CID. The table `names` lists the sources. */
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/mem.h"
-#include "base/text.h"
+#include "base/base.h"
 #include "record/proc.h"
 #include "record/vm_discovery.h"
 

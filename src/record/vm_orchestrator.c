@@ -1,10 +1,6 @@
 /* Names of virtual machines in OpenStack, KubeVirt and Kata Containers. Their VMMs have generated names. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "base/base.h"
 #include "base/json_field.h"
-#include "base/mem.h"
 #include "record/proc.h"
 #include "record/vm_discovery.h"
 

@@ -2,10 +2,9 @@
  * and its probes: a probe costs the probed program time as long as it exists. */
 #pragma once
 
-#include <stdbool.h>
 #include <sys/types.h>
 
-#include "base/error.h"
+#include "base/base.h"
 
 struct watchdog {
 	int fd;     /* the watchdog ends when it is closed */

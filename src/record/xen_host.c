@@ -4,18 +4,12 @@
 #include <fcntl.h>
 #include <glob.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/mem.h"
-#include "base/number.h"
-#include "base/text.h"
+#include "base/base.h"
 #include "record/proc.h"
 #include "record/recording_dir.h"
 #include "record/transport.h"

@@ -1,13 +1,9 @@
 /* Clock lines and piecewise linear clocks: guest time to host time. */
+#include "base/base.h"
 #include "sync/sync.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/bisect.h"
 #include "base/int128.h"
-#include "base/mem.h"
-#include "base/number.h"
 
 const char *const sync_quality_name[] = { "ABSENT", "INCOMPLETE", "APPROXIMATE", "ACCURATE" };
 const char *const sync_method_name[] = { "auto", "events", "containment", "offset", "none", "tsc" };

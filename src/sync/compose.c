@@ -2,14 +2,11 @@
  *
  * Segments are cut where either clock has a cut. A composed line is exact if one of the two has no drift; otherwise its
  * rounding and that of the two steps differ by up to 2 ns, and the error bounds are widened by 2 ns. */
+#include "base/base.h"
 #include "sync/sync.h"
-
-#include <string.h>
 
 #include "base/bisect.h"
 #include "base/int128.h"
-#include "base/mem.h"
-#include "base/number.h"
 
 #define ONE ((int128)1 << 60)
 

@@ -5,10 +5,7 @@
 #include "sync/sync.h"
 
 #include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/mem.h"
 #include "base/parallel.h"
 #include "sync/assign/sync_context.h"
 #include "sync/evidence/duplicate_traces.h"

@@ -8,11 +8,7 @@
  * estimated line. Where no bounds exist the error is unknown. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/error.h"
+#include "base/base.h"
 #include "base/notes.h"
 #include "base/progress.h"
 #include "sync/reason_table.h"

@@ -1,9 +1,5 @@
 /* Assembles the decoded streams into the machines' traces. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 #include "trace/load.h"
 #include "trace/clock_setback.h"
 

@@ -1,10 +1,6 @@
 #include "trace/clock_setback.h"
 
-#include <stdlib.h>
-
-#include "base/mem.h"
-#include "base/order.h"
-#include "base/timefmt.h"
+#include "base/base.h"
 
 ORDER_BY(by_begin, struct trace_interval, RISING(begin))
 

@@ -1,7 +1,5 @@
 /* Reading of the stored records: readers of one stream (store.h), and cursors that merge the records of several streams. */
-#include <stdlib.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 #include "base/scratch_file.h"
 #include "base/tournament.h"
 #include "trace/internal.h"

@@ -1,8 +1,6 @@
 #include "trace/decode_output.h"
 
-#include <stdlib.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 
 struct decoded *task_add_stream(struct task *t)
 {

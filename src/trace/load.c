@@ -5,10 +5,9 @@
 #include "trace/load.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <unistd.h>
 
-#include "base/mem.h"
+#include "base/base.h"
 #include "base/parallel.h"
 
 #define FILES_NEEDED 20  /* files that a reader's library may need in addition to our open files */

@@ -4,10 +4,7 @@
  * into as many equal shares as there are workers. Large loads get several shares per worker: the number of bytes
  * predicts the decoding time only roughly, so an idle worker can take another share. A stream is cut at the nearest
  * position that its reader allows, if both parts are large compared to the cost of starting a reader. */
-#include <stdlib.h>
-
-#include "base/mem.h"
-#include "base/order.h"
+#include "base/base.h"
 #include "trace/load.h"
 
 #define PART_MIN (1U << 20)  /* minimum size of a part, bytes; starting a reader costs about as much as decoding

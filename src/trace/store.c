@@ -1,10 +1,7 @@
 #include "trace/store.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "base/mem.h"
 #include "base/scratch_file.h"
 #include "trace/record_codec.h"
 

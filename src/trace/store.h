@@ -15,10 +15,8 @@
 #pragma once
 
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include "base/error.h"
+#include "base/base.h"
 #include "trace/trace.h"
 
 #define RECORD_MAX 128  /* a record's maximum length, bytes */

@@ -1,10 +1,5 @@
 #include "trace/string_table.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
-
 #define STRING_OVERHEAD 64  /* approximate overhead of a stored string, bytes */
 
 void string_table_init(struct string_table *n)

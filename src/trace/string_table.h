@@ -8,11 +8,8 @@
 #include <endian.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 
+#include "base/base.h"
 #include "base/strtab.h"
 
 #ifndef STRING_TABLE_MAX

@@ -1,11 +1,6 @@
 /* Access to a loaded trace: description, strings, CPUs. */
 #include "trace/trace.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
 #include "trace/internal.h"
 
 #define KIND_NAME(code, name, args) [code] = name,

@@ -7,11 +7,7 @@
  * traced machine. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/error.h"
+#include "base/base.h"
 #include "base/int128.h"
 #include "base/notes.h"
 #include "base/progress.h"

@@ -1,8 +1,6 @@
 /* Decoding threads. The threads take tasks in order, largest first. Each reuses an idle decoding state of the source, or
  * lets the reader make a new one. */
-#include <stdlib.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 #include "base/parallel.h"
 #include "trace/load.h"
 

@@ -19,7 +19,7 @@
 #define CELLS 200
 #define THREADS 250000  /* each with four attributes */
 
-static double now_ns(void)
+static double timer_ns(void)
 {
 	struct timespec ts;
 	clock_gettime(CLOCK_MONOTONIC, &ts);
@@ -111,7 +111,7 @@ static struct built build_in_child(const char *path, uint32_t attributes, uint64
 	if (!pid) {
 		struct error err = ERROR_INIT;
 		struct history_options options = { .chunk = chunk };
-		double wall = now_ns(), cpu = cpu_time();
+		double wall = timer_ns(), cpu = cpu_time();
 		if (attributes) {
 			if (stream_build(path, attributes, changes, &options, NULL, &err))
 				die(&err);
@@ -121,7 +121,7 @@ static struct built build_in_child(const char *path, uint32_t attributes, uint64
 				die(&err);
 			fill_threads(b, &err);
 		}
-		struct built r = { cpu_time() - cpu, now_ns() - wall, 0 };
+		struct built r = { cpu_time() - cpu, timer_ns() - wall, 0 };
 		_exit(write(fd[1], &r, sizeof r) != sizeof r);
 	}
 	int status;
@@ -162,10 +162,10 @@ static void bench_single(const struct history *h, const uint32_t *id, uint32_t f
 		int64_t t = history_begin(h) + (int64_t)((stream_random(&seed) >> 1) % span);
 		uint32_t a = id[first + (stream_random(&seed) >> 1) % n];
 		struct interval iv;
-		double start = now_ns();
+		double start = timer_ns();
 		if (history_stab(h, a, t, &iv, NULL))
 			exit(1);
-		s.ns[i] = now_ns() - start;
+		s.ns[i] = timer_ns() - start;
 		sum += (uint64_t)iv.start;
 	}
 	print_quantiles(label, s, sum ? peer : "");
@@ -228,10 +228,10 @@ static void bench_neighbours(const struct history *h, const uint32_t *id)
 	struct timings s = sample_new(20000);
 	for (size_t i = 0; i < s.n; i++) {
 		struct interval iv;
-		double start = now_ns();
+		double start = timer_ns();
 		int found = i & 1 ? history_prev(h, id[2 * (i % 32)], history_end(h), UINT64_C(1) << 31, &iv, NULL)
 			: history_next(h, id[2 * (i % 32)], history_begin(h), UINT64_C(1) << 31, &iv, NULL);
-		s.ns[i] = now_ns() - start;
+		s.ns[i] = timer_ns() - start;
 		if (found < 0)
 			exit(1);
 	}

@@ -11,11 +11,9 @@
 #include "compare/diff/bootstrap.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "base/base.h"
 #include "base/bisect.h"
-#include "base/mem.h"
 
 #define DRAWS 1000
 #define COUNT_STEP 256  /* latencies between two entries of slice_counts.below */

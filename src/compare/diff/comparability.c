@@ -1,8 +1,6 @@
 /* Comparability of two sides: notes about machines that only one side has, changed numbers of CPUs, missing host traces,
  * and overlapping windows. */
-#include <string.h>
-
-#include "base/timefmt.h"
+#include "base/base.h"
 #include "compare/diff/ledger.h"
 
 /* Index of the machine at the start of a target's name; -1: none. */

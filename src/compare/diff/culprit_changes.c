@@ -1,7 +1,5 @@
 /* Loss by culprit and slice: the selected targets' gaps, and their VMM time. */
-#include <stdlib.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 #include "compare/diff/ledger.h"
 
 struct culprits {

@@ -11,14 +11,11 @@
  * - requests, then targets by the size of their change of loss; last those that findings take last (doc/findings.md)
  * - per target a quantity's total, then its parts by their share of the change
  * - last the parts of totals that are no findings */
+#include "base/base.h"
 #include "compare/compare.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/mem.h"
-#include "base/order.h"
 #include "base/parallel.h"
 #include "compare/diff/bootstrap.h"
 #include "compare/diff/ledger.h"

@@ -1,13 +1,8 @@
 #include "compare/diff/ledger.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "base/base.h"
 #include "base/bisect.h"
 #include "base/hash.h"
-#include "base/mem.h"
-#include "base/text.h"
 
 void ledger_init(struct ledger *l, const struct diff_side *side)
 {

@@ -2,11 +2,7 @@
  *
  * Run time and loss come from the state sums: O(slices log n) per row. Gaps and wakeups are counted in one pass over the
  * states of each thread and vCPU, exits in one pass over the vCPUs. */
-#include <stdlib.h>
-
-#include "base/mem.h"
-#include "base/number.h"
-#include "base/text.h"
+#include "base/base.h"
 #include "compare/diff/ledger.h"
 
 #define READ_BATCH 256  /* intervals per read */
@@ -108,7 +104,6 @@ static uint64_t state_mask(const uint8_t number[HISTORY_STATES], uint64_t ours)
 		mask |= (ours >> number[i] & 1) << i;
 	return mask;
 }
-
 
 static int add_counts(struct ledger *l, enum diff_kind kind, const struct target *s, const char *target,
                       struct error *err)

@@ -2,13 +2,7 @@
  *
  * The kind is the id without its number: "GET-17" and "GET-18" are requests of the kind GET; ids that are only numbers
  * are one kind. Memory: the flow of one server at a time, at most MAX_INTERVALS intervals. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
-#include "base/order.h"
-#include "base/text.h"
+#include "base/base.h"
 #include "compare/diff/ledger.h"
 #include "latency/latency.h"
 

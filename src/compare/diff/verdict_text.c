@@ -1,11 +1,7 @@
 /* Text of a comparison, and its assertions. */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/mem.h"
-#include "base/timefmt.h"
+#include "base/base.h"
 #include "compare/compare.h"
 
 char *diff_value_text(char *buf, size_t size, enum diff_quantity q, double v, bool sign)

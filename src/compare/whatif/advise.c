@@ -4,12 +4,8 @@
  * to expensive. A weight is not recommended if weights are uncertain. Time off the CPU because of a quota counts as
  * lost. Cost: one calibration, and each candidate's replays. */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/mem.h"
-#include "base/text.h"
+#include "base/base.h"
 #include "compare/whatif/whatif.h"
 
 #define PIN_CPUS_MAX 8

@@ -3,9 +3,8 @@
 #include "compare/whatif/calibrate.h"
 
 #include <math.h>
-#include <stdlib.h>
 
-#include "base/mem.h"
+#include "base/base.h"
 
 #define CALIBRATED 200000    /* most bursts used for calibration */
 

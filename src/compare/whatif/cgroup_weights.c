@@ -1,10 +1,5 @@
 #include "compare/whatif/cgroup_weights.h"
 
-#include <inttypes.h>
-#include <stdbool.h>
-#include <stdio.h>
-
-#include "base/mem.h"
 #include "compare/whatif/scheduler_replay.h"
 
 #define DEFAULT_SHARES 1024

@@ -1,8 +1,7 @@
 /* Cgroups that share a CPU by weight. Private to compare/. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
+#include "base/base.h"
 
 #define GROUPS_MAX 4096
 

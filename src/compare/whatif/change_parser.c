@@ -1,11 +1,8 @@
 /* Parser of what-if changes, and check that they are possible together. */
 #include <ctype.h>
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/mem.h"
+#include "base/base.h"
 #include "compare/compare.h"
 
 #define FORMS "write 'without TARGET', 'pin TARGET -> CPUn', 'free TARGET', 'add CPU', 'weight TARGET N' or " \

@@ -5,12 +5,8 @@
 #include "compare/whatif/request_replay.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/mem.h"
-#include "base/order.h"
-#include "base/text.h"
+#include "base/base.h"
 #include "latency/latency.h"
 
 #define MAX_INTERVALS (1 << 22)

@@ -19,10 +19,7 @@
  * (attributed to the interrupted task). */
 #include "compare/whatif/scheduler_replay.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 
 #define GRANULARITY 1000000
 #define ON_CPU_MAX 256  /* most runnable tasks of a CPU that are considered for group weights */

@@ -1,8 +1,6 @@
 /* Notes on changes that pin threads to a CPU of a busy core: in the replay, all CPUs have the same speed at
  * all times. */
-#include <string.h>
-
-#include "base/text.h"
+#include "base/base.h"
 #include "compare/whatif/whatif_report.h"
 
 #define BUSY_MIN 0.05  /* smallest reported use of a CPU, as a share of the window */

@@ -3,14 +3,9 @@
  * Time in an unknown state counts as sleep. It is summed up in `unknown` if a host CPU's owner was unknown at that
  * time, too. If a vCPU thread was off its CPU without competition (quota, pause), that counts as sleep too; throttled
  * intervals are flagged. */
-#include <stdlib.h>
-#include <string.h>
-
+#include "base/base.h"
 #include "base/bisect.h"
-#include "base/mem.h"
-#include "base/order.h"
 #include "base/states.h"
-#include "base/text.h"
 #include "compare/whatif/scheduler_replay.h"
 
 #define READ_BATCH 256

@@ -1,9 +1,6 @@
 #include "compare/whatif/wait_graph.h"
 
-#include <stdlib.h>
-
-#include "base/mem.h"
-#include "base/order.h"
+#include "base/base.h"
 
 void wait_graph_add(struct wait_graph *g, uint32_t a, uint32_t b, int64_t ns)
 {

@@ -1,10 +1,7 @@
 /* What-if: calibrates the model on the recording, then replays the recording with the changes. */
 #include "compare/whatif/whatif.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 #include "compare/whatif/apply_changes.h"
 #include "compare/whatif/whatif_report.h"
 

@@ -4,11 +4,8 @@
 #include "compare/whatif/whatif_report.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/mem.h"
-#include "base/order.h"
+#include "base/base.h"
 #include "compare/whatif/apply_changes.h"
 #include "compare/diff/bootstrap.h"
 

@@ -1,7 +1,5 @@
 #include "model/inference/cfs_quota_period.h"
 
-#include <stddef.h>
-
 #define SAME_INTERRUPT 20000  /* ns within which expiries belong to one interrupt, in any order */
 
 static uint32_t expiry_slot(int64_t timer)

@@ -17,8 +17,7 @@
  * never invented. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "base/base.h"
 
 #define QUOTA_LEARNED 4
 #define QUOTA_CONTESTED 6

@@ -1,10 +1,6 @@
 #include "model/inference/group_quota.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
-#include "base/timefmt.h"
+#include "base/base.h"
 #include "model/state/state.h"
 
 #define MISSED_MIN 20000000  /* ns by cpu.stat that the events may miss without a warning ... */

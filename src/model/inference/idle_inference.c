@@ -1,10 +1,5 @@
+#include "base/base.h"
 #include "model/inference/idle_paths.h"
-
-#include <stdlib.h>
-
-#include "base/mem.h"
-#include "base/number.h"
-#include "base/order.h"
 
 #define SAMPLES 1024      /* samples per path and end, enough for quantiles */
 #define PATHS_MAX 65536   /* per trace; limited, because the guest determines the addresses */

@@ -28,11 +28,7 @@
  * addition post_irq_activity.h. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/map.h"
+#include "base/base.h"
 #include "model/state/exit_reasons.h"
 #include "model/inference/post_irq_activity.h"
 #include "model/inference/idle_poll_sites.h"

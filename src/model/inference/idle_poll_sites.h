@@ -8,9 +8,7 @@
  * Cost: O(1) per exit. Memory during the prescan: 17 bytes and more per cell of kernel code, at most CELLS_MAX cells. */
 #pragma once
 
-#include <stdbool.h>
-
-#include "base/map.h"
+#include "base/base.h"
 #include "trace/trace.h"
 
 struct poll_sites {

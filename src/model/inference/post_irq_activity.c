@@ -1,9 +1,5 @@
 #include "model/inference/post_irq_activity.h"
 
-#include <stdlib.h>
-
-#include "base/mem.h"
-
 struct irq_followups *irq_followups_create(struct map *all, int64_t tid)
 {
 	struct irq_followups *p = mem_new(1, sizeof *p);

@@ -6,11 +6,7 @@
  * prescan reads (PRESCAN_EVENTS). */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/map.h"
+#include "base/base.h"
 
 #define FOLLOWUP_NONE 0xff  /* no action: events were lost, an interrupt was injected first, or the trace ended */
 

@@ -1,12 +1,7 @@
 #include "model/inference/provider_pattern.h"
 
 #include <math.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/mem.h"
-#include "base/order.h"
 #include "model/inference/steal_clock.h"
 
 #define STEP_MIN 1000000           /* the clock's smallest step, ns */

@@ -16,8 +16,7 @@
  *               gaps with another length than a multiple of the tick. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
+#include "base/base.h"
 
 struct steal_clock;
 

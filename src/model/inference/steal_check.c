@@ -1,8 +1,5 @@
 #include "model/inference/steal_check.h"
 
-#include <stdio.h>
-
-#include "base/number.h"
 #include "model/state/state.h"
 
 #define ALLOWED_NS (3 * NS_PER_MS)  /* difference that is no contradiction: a tick, or ... */

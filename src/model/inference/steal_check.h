@@ -4,9 +4,7 @@
  * Cost: O(1) per change of the host's state of a vCPU and per read. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
+#include "base/base.h"
 #include "base/notes.h"
 
 struct model;

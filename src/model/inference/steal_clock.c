@@ -1,12 +1,6 @@
 #include "model/inference/steal_clock.h"
 
-#include <stdlib.h>
-
 #include "base/int128.h"
-#include "base/mem.h"
-#include "base/number.h"
-#include "base/order.h"
-#include "base/timefmt.h"
 #include "model/inference/provider_pattern.h"
 #include "model/state/state.h"
 

@@ -11,9 +11,7 @@
  * steal_clock_read() makes one pass over the trace before the model. Memory: one struct steal_gap per gap. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
+#include "base/base.h"
 #include "base/notes.h"
 #include "base/states.h"
 #include "sync/sync.h"

@@ -1,9 +1,7 @@
 #include "model/inference/vcpu_throttling.h"
 
 #include <errno.h>
-#include <string.h>
 
-#include "base/mem.h"
 #include "model/state/exit_reasons.h"
 #include "model/state/state.h"
 

@@ -36,9 +36,7 @@
  * detected, because an idle CPU proves nothing if it is a vCPU itself. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
+#include "base/base.h"
 #include "model/inference/cfs_quota_period.h"
 
 #define NICE_RT (-21)

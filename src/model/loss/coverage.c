@@ -1,11 +1,6 @@
 #include "model/loss/coverage.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "base/mem.h"
-#include "base/order.h"
-#include "base/timefmt.h"
+#include "base/base.h"
 
 enum { RANGE_BYTES = 24 };  /* maximum length of ", CPU65535-65535" */
 enum { NOTE_PART = 100, NOTE_MIN = 10000000 };  /* minimum length of a gap with a note: 1/100 of the trace, and 10 ms */

@@ -2,9 +2,7 @@
  * switches to them, but none from them, and no wakeups by them. The next event of their CPU then contradicts the state. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "base/base.h"
 
 #define HIDDEN_THREADS_MAX 64
 

@@ -1,8 +1,6 @@
 #include "model/loss/host_prescan.h"
 
-#include <stdlib.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 
 struct host_prescan {
 	const struct trace *host; /* borrowed */

@@ -1,8 +1,5 @@
 #include "model/loss/initial_state.h"
 
-#include <stdlib.h>
-
-#include "base/mem.h"
 #include "base/states.h"
 #include "model/loss/coverage.h"
 

@@ -8,10 +8,7 @@
  * most PRESCAN_EVENTS events. Memory: 40 to 80 bytes per TID during the prescan, and the threads named in each epoch. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "base/map.h"
+#include "base/base.h"
 #include "model/loss/sleep_across_loss.h"
 #include "model/inference/idle_inference.h"
 #include "model/loss/unseen_handlers.h"

@@ -1,10 +1,6 @@
 #include "model/loss/sleep_across_loss.h"
 
-#include <stdlib.h>
-
 #include "base/bisect.h"
-#include "base/mem.h"
-#include "base/order.h"
 #include "base/states.h"
 
 static int64_t lost_end(const struct proved_sleeps *a, int64_t cpu)

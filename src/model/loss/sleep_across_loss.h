@@ -12,11 +12,7 @@
  * Cost: O(1) per event. Memory: 25 to 50 bytes per TID during the prescan, 40 per stored sleep, 8 per loss. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/map.h"
+#include "base/base.h"
 #include "trace/trace.h"
 
 struct sleep {

@@ -1,10 +1,5 @@
 #include "model/loss/unseen_handlers.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
-
 #define NONE UINT32_MAX
 
 static struct handler_cpu *get_cpu(struct unseen_handlers *h, uint32_t number)

@@ -5,11 +5,7 @@
  * O(depth) per handler event. Memory: 32 bytes per handler found and per CPU, and 128 per CPU that handles interrupts. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/map.h"
+#include "base/base.h"
 #include "model/state/irq_nesting.h"
 #include "trace/trace.h"
 

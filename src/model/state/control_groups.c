@@ -3,11 +3,7 @@
  * A thread has the group that the session file lists, or that of the thread that forked it, until an event moves it. With
  * events `throttled` the time is exact: from the switch-out of a throttled thread until the event that ends it, or until
  * the thread runs. O(1) per event. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 #include "model/model.h"
 #include "model/state/state.h"
 

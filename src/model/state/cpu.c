@@ -1,10 +1,5 @@
 /* a machine's CPUs: the current thread of each, and the vCPUs. */
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 #include "model/state/state.h"
 
 /* Limits the memory for a damaged packet, which may contain any CPU number. */

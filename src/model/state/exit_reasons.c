@@ -1,8 +1,6 @@
 #include "model/state/exit_reasons.h"
 
-#include <inttypes.h>
-#include <stddef.h>
-#include <stdio.h>
+#include "base/base.h"
 
 struct reason {
 	uint32_t code;

@@ -9,8 +9,7 @@
  * All intervals are written when the halt has ended. O(1) per event. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "base/base.h"
 
 struct halt_polling {
 	int64_t limit;      /* polling limit, ns; -1: unknown */

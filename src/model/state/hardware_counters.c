@@ -7,8 +7,7 @@
  * Totals are read shortly before the sched_switch that follows (the same ns in traces of LTTng); the time of that switch is
  * the read's time, so that each interval belongs to one thread. */
 
-#include "base/mem.h"
-#include "base/timefmt.h"
+#include "base/base.h"
 #include "model/state/state.h"
 
 #define COUNTERS 2

@@ -1,9 +1,7 @@
 /* Interrupt handlers of all machines: writes the name of each CPU's innermost handler.
  *
  * An hrtimer expiry appears as "timer" only outside other handlers. Names are created once per machine. */
-#include <inttypes.h>
-#include <stdio.h>
-
+#include "base/base.h"
 #include "model/loss/initial_state.h"
 #include "model/state/state.h"
 

@@ -1,9 +1,5 @@
 #include "model/state/irq_nesting.h"
 
-#include <stdlib.h>
-
-#include "base/mem.h"
-
 const uint16_t irq_entry_kind[EVENT_KIND_COUNT] = {
 	[EV_IRQ_ENTRY] = EV_IRQ_ENTRY, [EV_SOFTIRQ_ENTRY] = EV_SOFTIRQ_ENTRY, [EV_TIMER_ENTRY] = EV_TIMER_ENTRY,
 	[EV_IRQ_EXIT] = EV_IRQ_ENTRY, [EV_SOFTIRQ_EXIT] = EV_SOFTIRQ_ENTRY, [EV_TIMER_EXIT] = EV_TIMER_ENTRY,

@@ -5,9 +5,7 @@
  * an unrecorded entry. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
+#include "base/base.h"
 #include "trace/trace.h"
 
 #define IRQ_NEST_MAX 8  /* handlers stored per CPU; deeper ones are only counted */

@@ -9,11 +9,7 @@
  *   /Requests/<machine>/<id>/Label   text of the request without values (requests of probes only, see layout_label())
  *
  * Memory: the open requests. */
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 #include "model/state/state.h"
 
 static uint32_t declare_attribute(struct machine *mc, const char *id, enum request_attr attr, unsigned set)

@@ -21,12 +21,8 @@
  *   /Requests/<machine>/<name>-<lane>/State, Thread    as in request_marks.c; dropped: until the next event of a probe
  *
  * Memory: the open requests, the lanes, and one entry per thread that has served requests. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "base/base.h"
 #include "base/hash.h"
-#include "base/mem.h"
 #include "model/state/state.h"
 
 #define CALLS_MAX 64  /* maximum depth of recursion; deeper calls are taken as one */

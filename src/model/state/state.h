@@ -10,11 +10,8 @@
  * nothing grows with the event count. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
+#include "base/base.h"
 #include "base/control_groups.h"
-#include "base/map.h"
 #include "base/schema.h"
 #include "base/states.h"
 #include "model/inference/group_quota.h"

@@ -2,11 +2,7 @@
  *
  * An attribute is declared when it gets its first value. A reused TID uses the same attributes again, so a dead thread
  * needs no memory here. Lookup costs O(1), creation some path lookups. */
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 #include "model/loss/initial_state.h"
 #include "model/state/state.h"
 

@@ -1,9 +1,6 @@
 #include "sync/assign/containment.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 #include "base/parallel.h"
 #include "sync/evidence/window_cursor.h"
 

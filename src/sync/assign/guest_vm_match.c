@@ -1,9 +1,6 @@
 #include "sync/assign/guest_vm_match.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 #include "sync/assign/vcpu_numbering.h"
 #include "sync/fit/stream_matching.h"
 #include "sync/search/step_placement.h"

@@ -1,8 +1,5 @@
 /* Finds candidates: matches each guest with each VM that it may be, by sync events, by a given clock, or by containment. */
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 #include "sync/assign/sync_context.h"
 #include "sync/fit/tsc.h"
 

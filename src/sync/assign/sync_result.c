@@ -1,12 +1,8 @@
 /* Builds the result from the assigned candidates: the VM and machine of each guest, and the clock of each guest relative
  * to the host, with notes on its quality. */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/mem.h"
-#include "base/timefmt.h"
+#include "base/base.h"
 #include "sync/assign/pair_delays.h"
 #include "sync/assign/sync_context.h"
 #include "sync/fit/tsc_rate.h"

@@ -1,8 +1,6 @@
 #include "sync/assign/vcpu_numbering.h"
 
-#include <stdlib.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 
 void number_by_pairs(struct vm_candidate *vm, const struct pair_list *pairs)
 {

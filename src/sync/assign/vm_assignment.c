@@ -1,9 +1,7 @@
 /* Decides which candidates are right: each guest is at most one VM, and each VM at most one guest. */
 #include <math.h>
-#include <stdlib.h>
 
-#include "base/mem.h"
-#include "base/order.h"
+#include "base/base.h"
 #include "sync/assign/sync_context.h"
 
 static int to_percent(double share)

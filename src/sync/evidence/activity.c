@@ -1,10 +1,7 @@
 #include "sync/evidence/activity.h"
 
-#include <stdlib.h>
-#include <string.h>
-
+#include "base/base.h"
 #include "base/bisect.h"
-#include "base/mem.h"
 #include "sync/evidence/host_timeline.h"
 #include "sync/evidence/time_sampling.h"
 

@@ -1,9 +1,6 @@
 #include "sync/evidence/host_timeline.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 #include "sync/evidence/prefetch_cursor.h"
 #include "sync/evidence/thread_lifetimes.h"
 #include "sync/evidence/time_sampling.h"

@@ -1,8 +1,7 @@
 /* Intervals of time, and sorted lists of them (private to sync/). */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
+#include "base/base.h"
 
 struct ns_interval { int64_t from, to; };  /* ns, both included */
 

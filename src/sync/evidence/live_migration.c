@@ -4,10 +4,7 @@
  * start to run after the source process stopped for good. This is a hint, not a proof: the two processes together are
  * added as another VM candidate, and that candidate is tested like any other, by whether the guest's events lie within
  * both. */
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 #include "sync/evidence/vm_candidates.h"
 
 #define STANDSTILL_MAX INT64_C(60000000000)  /* a migration's longest downtime, ns */

@@ -1,9 +1,7 @@
 #include "sync/evidence/prefetch_cursor.h"
 
-#include <stdlib.h>
-
+#include "base/base.h"
 #include "base/prefetch.h"
-#include "base/mem.h"
 #include "base/streaming_store.h"
 
 enum { BATCH_EVENTS = 1024 };  /* 90 KiB; processing a batch takes about 30 us */

@@ -1,10 +1,8 @@
 #include "sync/evidence/sync_event_file.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "base/mem.h"
+#include "base/base.h"
 #include "base/scratch_file.h"
 
 enum { BLOCK = 128 };  /* events in a block of 4 KiB */

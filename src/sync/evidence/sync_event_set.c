@@ -1,11 +1,6 @@
 #include "sync/evidence/sync_event_set.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/hash.h"
-#include "base/mem.h"
-#include "base/order.h"
 
 #ifndef SYNC_EVENTS_MAX
 #define SYNC_EVENTS_MAX (1u << 18)

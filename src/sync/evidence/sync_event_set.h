@@ -4,9 +4,7 @@
  * hash of the key, so they are the same on all machines. sync_event_set_sort() then sorts by kind, owner, key and time. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "base/base.h"
 
 /* One of the two events of a sync pair. */
 struct sync_event {

@@ -3,9 +3,7 @@
  * overlap somewhere. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
+#include "base/base.h"
 #include "base/hash.h"
 
 #define SLICE_NS 4000000000LL

@@ -1,10 +1,6 @@
 #include "sync/evidence/vm_candidates.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
-#include "base/order.h"
+#include "base/base.h"
 #include "base/vcpu_name.h"
 
 ORDER_BY(compare_vcpus, struct candidate_vcpu, RISING(number) RISING(thread))

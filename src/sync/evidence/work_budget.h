@@ -5,8 +5,7 @@
  * loops of the search end early, their results are discarded, and the clock is unknown (SYNC_REASON_SEARCH_LIMIT). */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "base/base.h"
 
 struct work_budget { uint64_t left; };  /* steps */
 

@@ -1,11 +1,7 @@
 #include "sync/fit/error_bounds.h"
 
-#include <stdlib.h>
-
+#include "base/base.h"
 #include "base/bisect.h"
-#include "base/mem.h"
-#include "base/number.h"
-#include "base/order.h"
 
 #define BLOCK_NS 2000000000LL  /* a block's length, unless this yields fewer than BLOCKS_TARGET blocks ... */
 #define BLOCKS_TARGET 32

@@ -1,12 +1,9 @@
 /* A hull's feasible lines: bounds of y at one x, and the error bounds as a clock segment. */
+#include "base/base.h"
 #include "sync/fit/hull.h"
-
-#include <stdlib.h>
 
 #include "base/bisect.h"
 #include "base/int128.h"
-#include "base/mem.h"
-#include "base/number.h"
 
 #define PPM 1000000
 #define DRIFT_ONE ((int128)1 << 60)

@@ -1,11 +1,7 @@
 #include "sync/fit/hull.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/bisect.h"
 #include "base/int128.h"
-#include "base/mem.h"
 
 #define FAR (INT64_C(1) << 61)
 

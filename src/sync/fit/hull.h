@@ -16,10 +16,7 @@
  * Source: the fully incremental convex hull of Gebai et al. 2014, section "Trace synchronization". */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
+#include "base/base.h"
 #include "sync/sync.h"
 
 enum hull_side { HULL_UPPER, HULL_LOWER };

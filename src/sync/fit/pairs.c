@@ -1,10 +1,7 @@
 #include "sync/fit/pairs.h"
 
-#include <stdlib.h>
-#include <string.h>
-
+#include "base/base.h"
 #include "base/bisect.h"
-#include "base/mem.h"
 
 /* Returns the start indices of the runs that are in order already, followed by n; the caller frees the array. */
 static size_t *find_runs(const struct pair *pair, size_t n, size_t *runs)

@@ -1,11 +1,8 @@
 #include "sync/fit/piecewise_fit.h"
 
-#include <stdlib.h>
-#include <string.h>
-
+#include "base/base.h"
 #include "base/bisect.h"
 #include "base/int128.h"
-#include "base/mem.h"
 #include "sync/fit/error_bounds.h"
 
 #define NEIGHBOURS 15       /* pairs of the other side to compare with, before and after a pair */

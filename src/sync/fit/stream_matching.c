@@ -1,9 +1,6 @@
 #include "sync/fit/stream_matching.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 #include "sync/fit/piecewise_fit.h"
 
 void stream_matcher_init(struct stream_matcher *s)

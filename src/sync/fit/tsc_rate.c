@@ -1,12 +1,9 @@
 #include "sync/fit/tsc_rate.h"
 
 #include <math.h>
-#include <stdlib.h>
 
+#include "base/base.h"
 #include "base/int128.h"
-#include "base/mem.h"
-#include "base/number.h"
-#include "base/order.h"
 
 #define PAIRS_MAX (1u << 20)
 #define PAIRS_MIN 64

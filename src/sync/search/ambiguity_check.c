@@ -1,10 +1,9 @@
 #include "sync/search/ambiguity_check.h"
 
 #include <math.h>
-#include <stdlib.h>
 
+#include "base/base.h"
 #include "base/hash.h"
-#include "base/mem.h"
 #include "sync/search/offset_bins.h"
 
 #define SAMPLE 2048             /* sampled event count; an alternative is first tested on a quarter of them */

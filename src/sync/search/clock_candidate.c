@@ -1,9 +1,6 @@
 #include "sync/search/clock_candidate.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 #include "sync/fit/error_bounds.h"
 
 /* Sets the bounds to `tolerance` ns on both sides of the line through two points. */

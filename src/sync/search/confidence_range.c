@@ -1,10 +1,8 @@
 #include "sync/search/confidence_range.h"
 
 #include <math.h>
-#include <stdlib.h>
 
-#include "base/mem.h"
-#include "base/order.h"
+#include "base/base.h"
 
 #define SHIFTS 8
 #define SHIFT_NS 7300000  /* distance between the shifted clocks, ns; no multiple of a common timer period */

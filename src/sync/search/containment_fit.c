@@ -1,11 +1,9 @@
+#include "base/base.h"
 #include "sync/search/clock_candidate.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/hash.h"
-#include "base/mem.h"
 
 #define ROUNDS 32
 

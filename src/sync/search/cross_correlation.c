@@ -1,12 +1,8 @@
 #include "sync/search/cross_correlation.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/mem.h"
-#include "base/number.h"
-#include "base/order.h"
+#include "base/base.h"
 #include "sync/search/fft.h"
 
 #define FFT_MAX ((size_t)1 << 19)

@@ -1,9 +1,8 @@
 #include "sync/search/fft.h"
 
 #include <math.h>
-#include <stdlib.h>
 
-#include "base/mem.h"
+#include "base/base.h"
 
 void fft_init(struct fft *f, size_t n)
 {

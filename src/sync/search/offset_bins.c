@@ -1,10 +1,5 @@
 #include "sync/search/offset_bins.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
-
 void offset_bins_init(struct offset_bins *b, size_t len, int64_t width)
 {
 	*b = (struct offset_bins){ width, len, mem_new(len + 1, sizeof *b->change), mem_new(len, sizeof *b->violations) };

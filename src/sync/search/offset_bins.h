@@ -5,8 +5,7 @@
  * up. A violation counts only for bins that lie completely in the interval. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
+#include "base/base.h"
 
 struct offset_bins {
 	int64_t width;        /* a bin's width, ns */

@@ -2,12 +2,9 @@
  *
  * Near the middle of the interval the drift has little effect, so an event that is outside guest mode for an offset is
  * outside for every clock with that offset. O(windows + bins + events x gaps). */
+#include "base/base.h"
 #include "sync/search/cross_correlation.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
 #include "sync/search/offset_bins.h"
 
 #define REACH_NS 100000000LL    /* tested part of the interval on one side of its middle, ns; more if it has too few

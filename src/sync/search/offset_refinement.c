@@ -1,11 +1,7 @@
 /* Fine search of the offset: for a given drift, an event is in guest mode for an interval of offsets per window near it;
  * a sweep over the ends of all these intervals finds the offset with most events in guest mode. */
+#include "base/base.h"
 #include "sync/search/cross_correlation.h"
-
-#include <stdlib.h>
-
-#include "base/mem.h"
-#include "base/order.h"
 
 struct boundary { int64_t at; int change; };
 

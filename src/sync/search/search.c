@@ -1,10 +1,6 @@
 #include "sync/search/search.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
-#include "base/order.h"
+#include "base/base.h"
 #include "sync/search/initial_offsets.h"
 #include "sync/search/step_placement.h"
 #include "sync/search/ambiguity_check.h"

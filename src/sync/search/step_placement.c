@@ -1,9 +1,6 @@
 #include "sync/search/step_placement.h"
 
-#include <stdlib.h>
-
-#include "base/mem.h"
-#include "base/order.h"
+#include "base/base.h"
 #include "sync/fit/piecewise_fit.h"
 
 /* An event near a step. earlier: +1: only the earlier segment allows guest mode; -1: only the later one; 0: both or

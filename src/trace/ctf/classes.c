@@ -1,9 +1,6 @@
 #include "trace/ctf/classes.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 #include "trace/ctf/fragments.h"
 
 #define MAX_CLASSES 65536  /* limit of event class ids */

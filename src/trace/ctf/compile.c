@@ -2,10 +2,7 @@
  *
  * The compiler tracks the bit position modulo a power of two. A block continues as long as this is enough to align the
  * next field; it ends at an operation that advances by an amount known only at run time. */
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 #include "trace/ctf/program_ops.h"
 
 #define MAX_OPS 100000

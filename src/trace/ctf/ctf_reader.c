@@ -1,12 +1,10 @@
 /* Reader of CTF directories. */
 #include <errno.h>
 #include <fts.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
+#include "base/base.h"
 #include "base/bisect.h"
-#include "base/mem.h"
 #include "base/parallel.h"
 #include "trace/ctf/ctf.h"
 #include "trace/ctf/decode.h"

@@ -1,7 +1,5 @@
 #include "trace/ctf/fragments.h"
 
-#include <string.h>
-
 #define MAX_FRAGMENT ((size_t)8 << 20)  /* bytes */
 #define MAX_DEPTH 96
 

@@ -5,9 +5,8 @@
 #pragma once
 
 #include <json-c/json.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+
+#include "base/base.h"
 
 static inline bool ctf_is_json_metadata(const char *text, size_t len)
 {

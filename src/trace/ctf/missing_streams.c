@@ -2,10 +2,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
+#include "base/base.h"
 #include "trace/internal.h"
 #include "trace/ctf/stream_file.h"
 

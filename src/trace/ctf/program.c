@@ -1,9 +1,8 @@
 #include "trace/ctf/program.h"
 
 #include <endian.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "base/base.h"
 #include "trace/ctf/program_ops.h"
 #include "trace/trace.h"
 

@@ -4,14 +4,9 @@
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "base/file_open.h"
-#include "base/mem.h"
-#include "base/order.h"
 
 #define INDEX_MAGIC 0xC1F1DCC1U
 #define MAX_INDEX (1L << 30)  /* bytes */

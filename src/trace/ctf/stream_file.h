@@ -2,9 +2,7 @@
  * packet headers: the headers say where the packets are. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "base/base.h"
 
 /* The index's entry. */
 struct packet {

@@ -2,13 +2,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
+#include "base/base.h"
 #include "base/bisect.h"
-#include "base/mem.h"
-#include "base/order.h"
 
 #define MAGIC 0xC1FC1FC1U
 #define TYPICAL_HEADER 256  /* bytes that contain nearly every packet header and context */

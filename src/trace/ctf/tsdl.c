@@ -3,8 +3,7 @@
  * Recursive descent over tokens. Skips blocks that decoding does not need (environment, call sites, log levels). */
 #include "trace/ctf/tsdl.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include "base/base.h"
 
 static unsigned hex_digit(char c)
 {

@@ -1,6 +1,5 @@
-#include <string.h>
 
-#include "base/mem.h"
+#include "base/base.h"
 #include "trace/ctf/tsdl.h"
 
 #define MAX_NAMES 4096         /* most named types at a time */

@@ -1,10 +1,5 @@
 #include "trace/ctf/types.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
-
 #define CHUNK_SIZE ((size_t)32 << 10)  /* bytes */
 #define MAX_NODES 200000               /* most types and members; a kernel trace with all system calls has
                                         * 30,000 */

@@ -5,9 +5,7 @@
  * alignments and offsets are in bits. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "base/base.h"
 
 enum ctf_kind { CTF_INTEGER, CTF_FLOAT, CTF_STRING, CTF_STRUCT, CTF_VARIANT, CTF_ARRAY };
 enum ctf_order { CTF_NATIVE /* the trace's byte order */, CTF_LITTLE, CTF_BIG };

@@ -1,9 +1,7 @@
 /* Files with the traces of several machines: each machine is a location FILE#MACHINE. */
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
-#include "base/mem.h"
+#include "base/base.h"
 #include "trace/internal.h"
 
 #define NAME_SIZE 64

@@ -1,8 +1,5 @@
 /* Default names of machines. */
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 #include "trace/internal.h"
 
 /* Returns the last component of the path path[0 .. *end), malloc'ed, and moves *end to the start of that component. */

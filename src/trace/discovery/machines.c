@@ -1,8 +1,5 @@
 /* Machines of a load: finds their locations, groups these into sources, and sets the machines' names. */
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 #include "trace/load.h"
 
 static bool uses_layout(const struct load_machine *m, const char *named)

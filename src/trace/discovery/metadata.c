@@ -5,13 +5,8 @@
  * metadata. */
 #include <ctype.h>
 #include <byteswap.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/file_open.h"
-#include "base/mem.h"
 #include "trace/ctf/fragments.h"
 #include "trace/discovery/metadata.h"
 

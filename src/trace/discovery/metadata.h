@@ -1,10 +1,7 @@
 /* The metadata members that identify machine, trace and clock. Event classes are read elsewhere, by the decoders. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "base/error.h"
+#include "base/base.h"
 
 struct metadata {  /* "": not recorded */
 	char vm_id[128];     /* identity of the VM at its provider; "": not recorded */

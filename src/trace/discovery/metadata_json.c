@@ -1,7 +1,5 @@
 /* Scanner of CTF 2 metadata: finds the names of machine and trace, and the clock. */
-#include <stdio.h>
-#include <string.h>
-
+#include "base/base.h"
 #include "trace/ctf/fragments.h"
 #include "trace/discovery/metadata.h"
 

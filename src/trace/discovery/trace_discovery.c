@@ -3,16 +3,12 @@
 #include <fcntl.h>
 #include <fts.h>
 #include <linux/magic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/base.h"
 #include "base/hash.h"
-#include "base/map.h"
-#include "base/mem.h"
 #include "trace/ctf/ctf.h"
 #include "trace/internal.h"
 #include "trace/live/live.h"

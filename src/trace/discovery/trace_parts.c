@@ -1,8 +1,5 @@
 /* Groups locations into machines. */
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 #include "trace/internal.h"
 #include "trace/live/live.h"
 

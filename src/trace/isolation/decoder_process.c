@@ -5,13 +5,11 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/mem.h"
-#include "base/clock.h"
+#include "base/base.h"
 #include "base/sandbox.h"
 #include "trace/isolation/ipc_receiver.h"
 #include "trace/internal.h"

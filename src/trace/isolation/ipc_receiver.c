@@ -1,10 +1,6 @@
 #include "trace/isolation/ipc_receiver.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 
 #define MAX_NAMES (1U << 24)
 #define MAX_SESSIONS 4096

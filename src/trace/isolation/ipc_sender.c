@@ -1,14 +1,10 @@
 /* Child side of decoder_process.h: an event sink that sends everything to the parent. */
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/mem.h"
-#include "base/clock.h"
+#include "base/base.h"
 #include "trace/isolation/decoder_process.h"
 
 #define SMALL_BATCH 128    /* events per message if there are many streams */

@@ -1,9 +1,7 @@
 /* Distributes the tasks of isolated readers to child processes. */
-#include <stdlib.h>
 #include <time.h>
 
-#include "base/mem.h"
-#include "base/clock.h"
+#include "base/base.h"
 #include "trace/load.h"
 #include "trace/isolation/decoder_process.h"
 

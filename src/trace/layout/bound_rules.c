@@ -1,10 +1,6 @@
 #include "trace/layout/bound_rules.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/bisect.h"
-#include "base/mem.h"
 
 /* A rule for events of some name. name: the part that LAYOUT_NAME_SUFFIX stands for; NULL: the rule has the whole name. */
 struct found_rule { const struct rule *rule; const char *name; };

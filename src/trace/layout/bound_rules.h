@@ -5,10 +5,7 @@
  * the compiler can call these functions directly. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
+#include "base/base.h"
 #include "trace/layout/layout.h"
 #include "trace/string_table.h"
 #include "trace/store.h"

@@ -1,6 +1,5 @@
-#include <stdbool.h>
-#include <string.h>
 
+#include "base/base.h"
 #include "trace/layout/layout.h"
 
 static bool is_digit(char c)

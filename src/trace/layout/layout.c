@@ -2,8 +2,6 @@
 #include "trace/layout/layout.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/hash.h"
 

@@ -5,11 +5,7 @@
  * applies; an event without a rule is EV_OTHER. Does not depend on a decoding library. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/error.h"
+#include "base/base.h"
 #include "trace/store.h"
 #include "trace/trace.h"
 

@@ -1,12 +1,9 @@
 /* Parser that converts YAML to struct layout. Checks every node; error messages contain line and column. */
+#include "base/base.h"
 #include "trace/layout/layout.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/mem.h"
-#include "base/order.h"
 #include "base/yaml_file.h"
 #include "trace/layout_texts.h"
 

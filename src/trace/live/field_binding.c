@@ -1,10 +1,6 @@
 #include "trace/live/field_binding.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/map.h"
-#include "base/mem.h"
+#include "base/base.h"
 #include "trace/layout/bound_rules.h"
 
 /* Classes in which the field names are resolved. */

@@ -1,7 +1,6 @@
 #include "trace/live/library.h"
 
-#include <stdio.h>
-#include <string.h>
+#include "base/base.h"
 
 int library_error(struct error *err, const char *object)
 {

@@ -1,12 +1,7 @@
 /* Live traces: lists a relay daemon's sessions, and defines the readers. */
 #include "trace/live/live.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
-#include "base/order.h"
+#include "base/base.h"
 #include "trace/isolation/decoder_process.h"
 
 #define SCHEME "net://"

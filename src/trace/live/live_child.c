@@ -2,16 +2,12 @@
  *
  * A source has one port. Its iterator connects, attaches to the session and returns the messages of all streams sorted
  * by time, or "again" if the relay daemon has no new data. One sink consumes all sources of a machine. */
+#include "base/base.h"
 #include "trace/live/live.h"
 
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
-#include "base/map.h"
-#include "base/mem.h"
 #include "trace/live/library.h"
 #include "trace/isolation/decoder_process.h"
 #include "trace/live/translate.h"

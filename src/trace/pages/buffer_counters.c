@@ -1,8 +1,6 @@
 #include "trace/pages/buffer_counters.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "base/base.h"
 
 /* Returns the number after `key` at a line's start; 0: no such line. */
 static uint64_t find_counter(const char *text, const char *key)

@@ -1,8 +1,8 @@
 /* Namespaces of the threads in containers: the recorder lists them at the start, in the file `namespaces` with lines
  * "TID PROCESS PIDNS CGROUPNS" (inode numbers). They become events of a state dump, as LTTng records them. */
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
+
+#include "base/base.h"
 
 #include "trace/pages/namespaces.h"
 

@@ -2,10 +2,10 @@
 
 #include <endian.h>
 #include <errno.h>
-#include <stdint.h>
-#include <string.h>
 
 #include <kbuffer.h>
+
+#include "base/base.h"
 
 #define LENGTH_BITS 0x7ffffff  /* mask of the length in a page's length word; the other bits are flags */
 

@@ -3,16 +3,11 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/base.h"
 #include "base/file_open.h"
-#include "base/mem.h"
-#include "base/number.h"
-#include "base/order.h"
 #include "base/yaml_file.h"
 
 #define REMEDY "copy the whole directory of the recording again"

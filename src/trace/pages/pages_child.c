@@ -1,17 +1,14 @@
 /* Reader of raw pages, part in the child process: decodes the pages with libtraceevent and passes the events to the
  * sink. */
+#include "base/base.h"
 #include "trace/pages/pages.h"
 
 #include <dirent.h>
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "base/mem.h"
 #include "trace/pages/namespaces.h"
 #include "trace/pages/page_decoder.h"
 #include "trace/pages/ring_records.h"

@@ -1,8 +1,6 @@
 #include "trace/pages/timestamp_check.h"
 
-#include <stdlib.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 
 #define ROUNDING_NS 1000  /* maximum decrease of the time that is not damage, ns: corrected times are rounded */
 

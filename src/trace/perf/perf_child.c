@@ -2,12 +2,10 @@
  * sink. */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/mem.h"
+#include "base/base.h"
 #include "trace/isolation/decoder_process.h"
 #include "trace/pages/ring_records.h"
 #include "trace/perf/perf_queue.h"

@@ -1,14 +1,11 @@
 /* Descriptions in a perf file: header, events, sections about the machine, and the records before the first sample. */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/mem.h"
+#include "base/base.h"
 #include "trace/perf/perf_records.h"
 #include "trace/perf/perf_sample.h"
 #include "trace/tracecmd/dat_position.h"

@@ -1,10 +1,6 @@
 #include "trace/perf/perf_queue.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
-#include "base/order.h"
+#include "base/base.h"
 
 #define CPU_NUMBERS 65536
 

@@ -1,10 +1,7 @@
 /* Reader of perf files: operations of struct trace_reader in the main process. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
-#include "base/mem.h"
+#include "base/base.h"
 #include "trace/perf/perf.h"
 
 /* Adds the sizes of the files data.0, data.1, ... */

@@ -2,11 +2,9 @@
 
 #include <endian.h>
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "base/mem.h"
+#include "base/base.h"
 
 #define BUFFER_BYTES (1 << 20)
 #define KERNEL_TYPES 32   /* the kernel's records have lower numbers; those of perf begin at 64 */

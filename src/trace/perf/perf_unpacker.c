@@ -1,12 +1,11 @@
 /* Decompression of the records of perf record -z. */
 #include <endian.h>
-#include <stdlib.h>
-#include <string.h>
 
 #ifdef HAVE_ZSTD
 #include <zstd.h>
 #endif
 
+#include "base/base.h"
 #include "base/mem.h"
 #include "trace/perf/perf_records.h"
 

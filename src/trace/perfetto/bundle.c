@@ -9,9 +9,7 @@
  * got the CPU. */
 #include "trace/perfetto/bundle.h"
 
-#include <stdlib.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 
 #define TIME_MAX (INT64_MAX / 4)  /* latest time on the events' clock, ns: 73 years */
 

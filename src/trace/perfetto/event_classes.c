@@ -1,11 +1,7 @@
 #include "trace/perfetto/event_classes.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
+#include "base/base.h"
 #include "base/hash.h"
-#include "base/map.h"
-#include "base/mem.h"
 
 #define CLASSES_MAX 4096         /* number of generic and described classes */
 #define NAME_LENGTH_MAX 127

@@ -1,8 +1,5 @@
 /* Facts about a machine from packets without events: clocks, processes, configuration, counters. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "base/base.h"
 #include "trace/perfetto/perfetto_file.h"
 #include "base/proto.h"
 
@@ -10,7 +7,6 @@
 #define NAMES_BYTES_MAX (64U << 20)
 #define ENABLED_MAX 10000        /* events in a configuration */
 #define COMM_LENGTH_MAX 15       /* length of a thread's name in the kernel */
-
 
 /* Copies a text field that may contain any bytes; to is terminated. */
 static void copy_text(char *to, size_t size, const struct proto_field *f)

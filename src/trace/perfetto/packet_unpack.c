@@ -1,8 +1,4 @@
 /* Decompresses packets. */
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 #ifdef HAVE_ZLIB
 #include <zlib.h>
@@ -11,6 +7,7 @@
 #include <zstd.h>
 #endif
 
+#include "base/base.h"
 #include "base/mem.h"
 #include "trace/perfetto/perfetto_file.h"
 

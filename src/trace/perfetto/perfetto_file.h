@@ -1,12 +1,7 @@
 /* Contents of a Perfetto trace: machines, and the position of each bundle of events. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/error.h"
-#include "base/map.h"
+#include "base/base.h"
 #include "base/strtab.h"
 
 enum {

@@ -1,12 +1,9 @@
 /* Reader of Perfetto traces: operations of struct trace_reader. */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "base/mem.h"
+#include "base/base.h"
 #include "trace/perfetto/bundle.h"
 #include "trace/perfetto/perfetto.h"
 #include "trace/perfetto/perfetto_file.h"

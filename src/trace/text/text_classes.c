@@ -1,11 +1,7 @@
 #include "trace/text/text_classes.h"
 
-#include <stdlib.h>
-#include <string.h>
-
+#include "base/base.h"
 #include "base/hash.h"
-#include "base/map.h"
-#include "base/mem.h"
 #include "trace/layout/bound_rules.h"
 
 #define CLASSES_MAX 4096

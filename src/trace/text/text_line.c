@@ -1,10 +1,6 @@
 #include "trace/text/text_line.h"
 
 #include <ctype.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/number.h"
 
 /* A part of the line that is still to be parsed. */
 struct text_rest { const char *at, *end; };

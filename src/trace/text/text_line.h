@@ -6,9 +6,7 @@
  * A line of any other form is no event. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "base/base.h"
 
 #define TEXT_LINE_MAX 8192  /* bytes of a line that are read */
 #define TEXT_NAME_MAX 64    /* length of an event's name with its zero byte */

@@ -4,13 +4,10 @@
 #include "trace/text/text_reader.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
+#include "base/base.h"
 #include "base/file_open.h"
-#include "base/mem.h"
 #include "trace/isolation/decoder_process.h"
 #include "trace/text/text_classes.h"
 

@@ -1,11 +1,9 @@
 /* Reader of trace-cmd files, part in the child process: decodes the pages with libtraceevent and
  * passes the events to the event sink. */
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "base/base.h"
 #include "base/int128.h"
-#include "base/mem.h"
 #include "trace/pages/page_decoder.h"
 #include "trace/pages/ring_records.h"
 #include "trace/tracecmd/dat_contents.h"

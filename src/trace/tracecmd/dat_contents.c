@@ -2,9 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,6 +12,7 @@
 #include <zstd.h>
 #endif
 
+#include "base/base.h"
 #include "base/mem.h"
 #include "trace/tracecmd/dat_position.h"
 

@@ -1,8 +1,6 @@
 #include "trace/tracecmd/dat_descriptions.h"
 
-#include <stdlib.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 
 char *dat_get_block(struct dat_position *w, uint64_t size)
 {

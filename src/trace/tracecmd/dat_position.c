@@ -2,7 +2,6 @@
 
 #include <byteswap.h>
 #include <errno.h>
-#include <string.h>
 #include <unistd.h>
 
 void dat_read_bytes(struct dat_position *w, void *to, size_t n)

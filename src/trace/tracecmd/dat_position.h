@@ -1,10 +1,7 @@
 /* Reads numbers and texts of a trace-cmd file in sequence, with bounds checks. Private to tracecmd/. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
+#include "base/base.h"
 #include "trace/tracecmd/tracecmd_file.h"
 
 /* Read position in the file, or in the bytes of one option. */

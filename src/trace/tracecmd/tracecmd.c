@@ -1,11 +1,7 @@
 /* Reader of trace-cmd files, part in the main process: reads the file except the ring buffers. */
 #include "trace/tracecmd/tracecmd.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 
 /* Returns true if the times are TSC cycles of an unknown rate. */
 static bool records_tsc(const struct tracecmd_file *d)

@@ -1,9 +1,6 @@
 #include "trace/tracecmd/tracecmd_binding.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 #include "trace/layout/bound_rules.h"
 
 #define EVENT_IDS 65536        /* event ids have 16 bits */

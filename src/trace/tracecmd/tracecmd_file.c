@@ -3,13 +3,9 @@
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/mem.h"
 #include "trace/tracecmd/dat_position.h"
 
 #define MAGIC "\x17\x08\x44tracing"

@@ -4,11 +4,7 @@
  * Reads the file with its own bounds checks, in any build. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/error.h"
+#include "base/base.h"
 #include "trace/pages/buffer_counters.h"
 #include "trace/reader.h"
 #include "trace/tracecmd/tracecmd_offset.h"

@@ -6,9 +6,7 @@
  * of stealscope is a thousand times more precise, and uses the guest's recorded times. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "base/base.h"
 
 struct time_shift_point { int64_t time, offset; };  /* ns; corrected = time + offset */
 

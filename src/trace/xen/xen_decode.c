@@ -2,12 +2,9 @@
  * paravirtualized vCPUs into the hypervisor become events; all other records are skipped by their length, so unknown ones
  * do no harm. */
 #include <endian.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "base/mem.h"
+#include "base/base.h"
 #include "trace/string_table.h"
 #include "trace/xen/xen.h"
 

@@ -1,13 +1,10 @@
 /* An xentrace file's windows. */
+#include "base/base.h"
 #include "trace/xen/xen.h"
 
 #include <endian.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "base/mem.h"
 
 #define HEADER 12                /* a CPU_CHANGE record's size, bytes */
 #define CPU_CHANGE_WORD 0x2001f003U

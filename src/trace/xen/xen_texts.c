@@ -1,13 +1,10 @@
 /* Texts beside an xentrace file: output of xl and of Xen's console. Untrusted: every number and name is checked. */
 #include <dirent.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/mem.h"
+#include "base/base.h"
 #include "trace/xen/xen.h"
 
 #define TEXT_MAX (1 << 20)     /* larger files are no output of xl, bytes */
