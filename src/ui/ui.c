@@ -2,14 +2,9 @@
  * frame; without keys, signals or background work the loop sleeps. */
 #include "ui/ui.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "base/mem.h"
-#include "base/clock.h"
 #include "ui/panes/pane.h"
 #include "ui/core/session_state.h"
 #include "ui/core/longest_gap.h"

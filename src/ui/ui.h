@@ -1,13 +1,9 @@
 /* The viewer: shows the timeline of one history in a terminal, operated by keyboard and mouse. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "base/error.h"
+#include "base/base.h"
 #include "base/event_text.h"
 #include "base/progress.h"
-#include "base/timefmt.h"
 #include "query/query.h"
 
 /* Callbacks that set manual clock offsets of guests. The caller of the viewer provides them: the viewer itself has no

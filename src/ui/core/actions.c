@@ -1,8 +1,5 @@
 /* Applies actions (keys.h) to the state of the viewer. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "base/base.h"
 #include "ui/core/bookmarks.h"
 #include "ui/input/command.h"
 #include "ui/core/row_search.h"

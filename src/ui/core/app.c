@@ -1,11 +1,8 @@
 #include "ui/core/app.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 
-#include "base/mem.h"
-#include "base/clock.h"
+#include "base/base.h"
 #include "ui/panes/pane.h"
 
 #define PATIENCE_NS INT64_C(1000000000000)

@@ -2,12 +2,9 @@
 
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/mem.h"
-#include "base/clock.h"
 #include "ui/terminal/signals.h"
 
 #define STEP_NS 40000000      /* time slice of a query, ns; after each slice the worker looks for more urgent questions */

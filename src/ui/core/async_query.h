@@ -7,9 +7,7 @@
  * - A worker of its own runs ASK_LONG: reading traces and computing diffs take one long step each. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
+#include "base/base.h"
 #include "query/query.h"
 
 #define ASK_INTERVALS 100000  /* a flow with more intervals omits them */

@@ -8,17 +8,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "base/base.h"
 #include "base/file_open.h"
-#include "base/mem.h"
 #include "base/atomic_file.h"
-#include "base/text.h"
 #include "ui/panes/pane.h"
 
 #define FILE_HEADER "# cursor, first cell, ns per cell x cells, marker A, marker B, row, note"

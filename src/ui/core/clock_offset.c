@@ -6,13 +6,8 @@
 #include "ui/core/clock_offset.h"
 
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 
-#include "base/mem.h"
-#include "base/clock.h"
-#include "base/text.h"
-#include "base/timefmt.h"
+#include "base/base.h"
 #include "ui/terminal/signals.h"
 
 #define PROGRESS_INTERVAL_NS 250000000  /* shortest time between two progress reports, ns */

@@ -1,10 +1,8 @@
 #include "ui/core/file_watch.h"
 
-#include <stdlib.h>
 #include <sys/stat.h>
 
-#include "base/mem.h"
-#include "base/text.h"
+#include "base/base.h"
 #include "ui/terminal/signals.h"
 
 struct file_watch {

@@ -1,9 +1,6 @@
 #include "ui/core/follow_cause.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 
 #define INTERVALS_MAX 1000  /* intervals of the culprit that are scanned for a running one */
 #define STEPS_MAX 32  /* steps that can be undone */

@@ -4,12 +4,7 @@
  * these, at a microsecond each: the search runs in steps between keys, and any key cancels it. */
 #include "ui/core/gap_search.h"
 
-
-#include <stdlib.h>
-
-#include "base/mem.h"
-#include "base/clock.h"
-#include "base/timefmt.h"
+#include "base/base.h"
 
 #define FIRST_SLICE_NS 10000000  /* time slice before the next frame, ns */
 #define DEFAULT_MIN_GAP_NS 100000  /* default of the shortest gap to stop at, ns */

@@ -1,10 +1,7 @@
 /* Goes to gaps of a row. See longest_gap.h. */
 #include "ui/core/longest_gap.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/timefmt.h"
+#include "base/base.h"
 #include "ui/core/rows.h"
 #include "ui/panes/pane.h"
 

@@ -1,12 +1,7 @@
 /* Names of rows on the screen and in files, and the search for rows by name. */
+#include "base/base.h"
 #include "ui/core/rows.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/text.h"
 #include "ui/core/text_filter.h"
 
 const char *row_label(const struct rows *r, struct row_id id, char *buf, size_t size)

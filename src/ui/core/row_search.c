@@ -1,10 +1,6 @@
 #include "ui/core/row_search.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 
 struct row_search {
 	char text[64];          /* last text searched */

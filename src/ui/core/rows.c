@@ -1,13 +1,6 @@
 /* Builds, folds and unfolds the list of rows. The thread scan is in thread_scan.c, names are in row_names.c. */
 #include "ui/core/rows.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
-#include "base/text.h"
 #include "ui/core/text_filter.h"
 
 #define PROCESS "process:"  /* start of a filter for the threads of a process */

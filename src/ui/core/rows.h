@@ -6,10 +6,7 @@
  * linear in the threads of the unfolded branches; no other operation touches hidden rows. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
+#include "base/base.h"
 #include "query/query.h"
 #include "ui/core/view.h"
 

@@ -7,10 +7,8 @@
 #include "ui/core/session_state.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "base/base.h"
 #include "base/file_open.h"
 #include "base/atomic_file.h"
 #include "ui/core/bookmarks.h"

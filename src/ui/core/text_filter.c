@@ -1,8 +1,8 @@
 #include "ui/core/text_filter.h"
 
 #include <regex.h>
-#include <stdio.h>
-#include <string.h>
+
+#include "base/base.h"
 
 bool filter_is_regex(const char *filter)
 {

@@ -1,14 +1,7 @@
 /* Thread scan: collects in steps the properties of each thread that the row list needs, and sorts the rows. See
  * rows.h. */
+#include "base/base.h"
 #include "ui/core/rows.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
-#include "base/clock.h"
-#include "base/order.h"
-#include "base/text.h"
 
 /* a thread that ran or was runnable for less, and for less than 0.1 % of the trace, is idle, ns */
 #define ACTIVE_MIN_NS 10000000

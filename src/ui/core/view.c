@@ -1,10 +1,5 @@
 #include "ui/core/view.h"
 
-#include <string.h>
-
-#include "base/number.h"
-
-
 /* Returns the ns per column with which the whole trace just fits into the window. */
 static int64_t max_step(const struct view_bounds *g)
 {

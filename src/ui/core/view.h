@@ -3,9 +3,7 @@
  * The window is a whole number of ns per column, so that panning by k columns shifts the picture by exactly k columns. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "base/base.h"
 
 #define VIEW_NONE INT64_MIN  /* value of a marker that is not set */
 

@@ -1,12 +1,7 @@
 /* Life cycle of the viewer: start, end, the history's change, and background work between keys. */
 #include "ui/core/viewer.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
-#include "base/clock.h"
+#include "base/base.h"
 #include "ui/core/bookmarks.h"
 #include "ui/core/row_search.h"
 #include "ui/core/follow_cause.h"

@@ -2,17 +2,12 @@
  *
  * Each tour repeats one kind of movement. A frame is drawn after each key, as the loop in ui.c does. Each step of
  * background work that a key starts counts as a frame of its own, because the next key may have to wait for it. */
+#include "base/base.h"
 #include "ui/input/script.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/mem.h"
-#include "base/clock.h"
-#include "base/order.h"
 #include "ui/terminal/term.h"
 
 #define BENCH_WORK_NS 8000000  /* time slice of background work, ns; WORK_NS of ui.c */

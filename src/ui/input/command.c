@@ -1,12 +1,7 @@
 #include "ui/input/command.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "base/base.h"
 #include "base/suggest.h"
-#include "base/text.h"
-#include "base/timefmt.h"
 #include "ui/core/bookmarks.h"
 #include "ui/core/row_search.h"
 #include "ui/core/gap_search.h"

@@ -5,13 +5,11 @@
  *     zoom-in: "w + i"        an action and all its keys
  *
  * The terminal uses <C-z>, <C-s>, <C-q> and <C-\>; they cannot be bound. */
+#include "base/base.h"
 #include "ui/input/keys.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "base/mem.h"
 #include "base/atomic_file.h"
 #include "base/yaml_file.h"
 

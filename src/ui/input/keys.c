@@ -1,12 +1,6 @@
 /* Names of keys, the keymap, and the key table as mdoc(7). See keys.h. */
 #include "ui/input/keys.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
-#include "base/text.h"
 #include "ui/input/command.h"
 #include "ui/ui.h"
 

@@ -1,11 +1,7 @@
 /* Keys and actions. The table ACTIONS is the keymap's source, the footer, the help and the man page. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/error.h"
+#include "base/base.h"
 
 /* A key: a Unicode character (control keys are 1 .. 31), or one of these values. */
 enum key {

@@ -1,11 +1,5 @@
 #include "ui/input/prompt.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
-#include "base/text.h"
 #include "ui/input/keys.h"
 
 static const char *const prompt_prefix[PROMPT_KINDS] = {

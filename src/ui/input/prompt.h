@@ -1,10 +1,7 @@
 /* A line of input at the screen's bottom: command line, searches, file names. Pure state, except for drawing. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
+#include "base/base.h"
 #include "ui/terminal/screen.h"
 
 #define PROMPT_MAX_BYTES 512  /* size of the line with the final 0 */

@@ -1,9 +1,6 @@
 #include "ui/input/script.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "base/base.h"
 #include "base/file_open.h"
 #include "ui/input/command.h"
 

@@ -1,12 +1,5 @@
 /* ui_recordings(): the list of recordings in a directory, a verdict per line. Letters search as they are typed. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
-#include "base/number.h"
-#include "base/order.h"
-#include "base/text.h"
+#include "base/base.h"
 #include "ui/input/keys.h"
 #include "ui/input/prompt.h"
 #include "ui/terminal/screen_loop.h"

@@ -1,8 +1,6 @@
 #include "ui/terminal/background.h"
 
 #include <ctype.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define LIGHT 0.5  /* luminance from which a background is light */
 

@@ -1,9 +1,7 @@
 /* The terminal's background colour (OSC 11): the question, and its answer among the keys. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "base/base.h"
 
 /* Asks for the background, then for the terminal's type (DA1), which every terminal answers: after that answer none to the
  * first question will come. */

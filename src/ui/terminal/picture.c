@@ -1,15 +1,9 @@
 /* Draws a picture without a terminal: the overview, or the requested rows with their ancestors and descendants; for a
  * single thread also its flow. */
+#include "base/base.h"
 #include "ui/ui.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
 #include "base/atomic_file.h"
-#include "base/text.h"
-#include "base/timefmt.h"
 #include "ui/terminal/screen_file.h"
 #include "ui/panes/pane.h"
 #include "ui/widgets/status.h"

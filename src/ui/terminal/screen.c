@@ -1,13 +1,7 @@
 #include "ui/terminal/screen.h"
 
 #include <stdarg.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 #include <wchar.h>
-
-#include "base/mem.h"
-#include "base/text.h"
 
 void screen_resize(struct screen *s, int w, int h)
 {

@@ -6,8 +6,7 @@
  * - Characters that the locale cannot show become '?'. */
 #pragma once
 
-#include <stdint.h>
-#include <stdio.h>
+#include "base/base.h"
 
 enum text_attr { ATTR_BOLD = 1, ATTR_REVERSE = 2, ATTR_UNDERLINE = 4, ATTR_DIM = 8 };
 

@@ -1,7 +1,5 @@
 #include "ui/terminal/screen_file.h"
 
-#include <string.h>
-
 #define CELL_W 8      /* a cell's width, pixels */
 #define CELL_H 17
 #define BASE_LINE 13  /* baseline of letters, pixels from the top of a cell */

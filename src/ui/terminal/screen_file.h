@@ -1,9 +1,7 @@
 /* Writes a screen to a file: as text, or as a picture with colours. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdio.h>
-
+#include "base/base.h"
 #include "ui/terminal/screen.h"
 
 enum paint { PAINT_TEXT, PAINT_HTML, PAINT_SVG };

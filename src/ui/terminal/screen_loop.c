@@ -1,12 +1,10 @@
 #include "ui/terminal/screen_loop.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/select.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/base.h"
 #include "ui/terminal/signals.h"
 
 #define EMPTY_READS 50  /* reads without a key after which the terminal counts as gone */

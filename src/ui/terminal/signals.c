@@ -1,11 +1,10 @@
 #include "ui/terminal/signals.h"
 
-#include <stdint.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <termios.h>
 #include <unistd.h>
 
+#include "base/base.h"
 #include "base/parallel.h"
 
 #define RESTORE_MAX_BYTES 512

@@ -8,15 +8,11 @@
 #include <curses.h>
 #include <langinfo.h>
 #include <poll.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <term.h>
 #include <unistd.h>
 
 #include "base/base64.h"
-#include "base/clock.h"
-#include "base/mem.h"
 #include "base/terminal_type.h"
 #include "ui/input/keys.h"
 #include "ui/terminal/background.h"

@@ -1,10 +1,7 @@
 /* The terminal: shows a struct screen through ncurses, and reads keys. Only term.c includes <curses.h>. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdio.h>
-
-#include "base/error.h"
+#include "base/base.h"
 #include "ui/terminal/screen.h"
 #include "ui/widgets/theme.h"
 

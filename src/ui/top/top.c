@@ -1,16 +1,11 @@
 /* ui_top(): a pselect() loop that shows one sample per period. */
 #include "ui/top/top.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/atomic_file.h"
-#include "base/clock.h"
-#include "base/number.h"
-#include "base/text.h"
+#include "base/base.h"
 #include "ui/terminal/screen_file.h"
 #include "ui/terminal/screen_loop.h"
 #include "ui/terminal/signals.h"

@@ -1,9 +1,5 @@
 /* Draws the screen of `stealscope top` into a grid of cells. */
-#include <stdio.h>
-#include <string.h>
-
-#include "base/text.h"
-#include "base/timefmt.h"
+#include "base/base.h"
 #include "ui/top/top.h"
 
 #define NOTICE 0.05        /* shares from here on are yellow */

@@ -1,10 +1,7 @@
 /* Keys of `stealscope top`. */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/number.h"
+#include "base/base.h"
 #include "ui/input/keys.h"
 #include "ui/top/top.h"
 

@@ -1,8 +1,5 @@
 /* Lanes of the pCPUs: the last minute, one letter for each VM and task. */
-#include <stdio.h>
-#include <string.h>
-
-#include "base/text.h"
+#include "base/base.h"
 #include "ui/top/top.h"
 
 /* A VM has one letter, whichever of its vCPUs ran; a task has one by its name without the PID. */

@@ -1,12 +1,7 @@
 /* Rows and the sentence of `stealscope top`, made from a sample. */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/mem.h"
-#include "base/text.h"
-#include "base/timefmt.h"
+#include "base/base.h"
 #include "ui/top/top.h"
 
 #define IDLE_SHARE 0.001   /* a vCPU with less of each is idle */

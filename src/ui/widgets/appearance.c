@@ -2,10 +2,8 @@
 #include "ui/widgets/appearance.h"
 
 #include <ctype.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/mem.h"
+#include "base/base.h"
 #include "ui/core/app.h"
 
 #define SUMMED_THREADS_MAX 64  /* threads that are summed for a machine without CPUs (container) */

@@ -1,10 +1,6 @@
 #include "ui/widgets/arrows.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "base/mem.h"
-#include "base/order.h"
+#include "base/base.h"
 
 #define COLUMNS_PER_ARROW 6  /* columns per arrow, so that the rows stay visible between the arrows */
 

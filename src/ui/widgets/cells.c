@@ -1,10 +1,6 @@
 #include "ui/widgets/cells.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/int128.h"
-#include "base/mem.h"
 
 static uint8_t part_of(int64_t part, int64_t total)
 {

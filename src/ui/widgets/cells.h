@@ -10,10 +10,7 @@
  * window. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "base/error.h"
+#include "base/base.h"
 #include "history/history.h"
 
 #define WAIT_SEVERITY 8     /* smallest severity of a state that is a wait for a CPU */

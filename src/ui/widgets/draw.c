@@ -1,13 +1,7 @@
 /* Draws a frame: the header, the ruler, and then all other parts at their positions. */
+#include "base/base.h"
 #include "ui/core/viewer.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
-#include "base/text.h"
-#include "base/timefmt.h"
 #include "ui/core/clock_offset.h"
 #include "ui/widgets/lane_names.h"
 #include "ui/widgets/verdict_line.h"

@@ -1,10 +1,7 @@
 /* The last lines of the screen: the prompt, a message, or the legend and key hints. */
+#include "base/base.h"
 #include "ui/widgets/widgets.h"
 
-#include <stdio.h>
-#include <string.h>
-
-#include "base/text.h"
 #include "ui/core/clock_offset.h"
 #include "ui/panes/pane.h"
 

@@ -5,13 +5,7 @@
  * - A name leaves at least one cell free on each side, so that the state stays visible without colours. */
 #include "ui/widgets/lane_names.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/clock.h"
-#include "base/mem.h"
-#include "base/text.h"
+#include "base/base.h"
 
 #define WAIT_PART 15      /* smallest share of waits in each column of a named wait, sixteenths */
 #define NAME_COLUMNS_MIN 4  /* smallest bar with a name, columns */

@@ -4,15 +4,9 @@
  *
  * The sums of all vCPUs whose stolen time is known (of all threads, if there are none) are computed in steps between
  * keys, once for each screen width. A bar of full height is 100 %. */
+#include "base/base.h"
 #include "ui/widgets/widgets.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
-#include "base/clock.h"
-#include "base/text.h"
 #include "ui/widgets/verdict_line.h"
 
 #define FLOOR 0.1            /* smallest share of a column that counts as wanted */

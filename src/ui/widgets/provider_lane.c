@@ -4,10 +4,7 @@
  * [start, end - b], and possibly within [start - b, start - 1] and [end - b + 1, end]. */
 #include "ui/widgets/provider_lane.h"
 
-#include <stdlib.h>
-
-#include "base/mem.h"
-#include "base/number.h"
+#include "base/base.h"
 
 #define BOUND_MAX 1000000000  /* larger bounds are cut, ns */
 #define GAPS_MAX 65536       /* more gaps in a window: their bounds are smaller than a cell */

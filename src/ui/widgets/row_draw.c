@@ -1,11 +1,7 @@
 /* Draws the rows of the window: names, lost time, and cells. */
+#include "base/base.h"
 #include "ui/widgets/widgets.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
 #include "ui/widgets/lane_names.h"
 #include "ui/widgets/provider_lane.h"
 

@@ -1,9 +1,6 @@
 /* The lost time next to each row's name, in the chosen unit. */
+#include "base/base.h"
 #include "ui/widgets/widgets.h"
-
-#include <stdio.h>
-
-#include "base/timefmt.h"
 
 static const struct { const char *heading, *text; } units[LOST_UNITS] = {
 	[LOST_OF_WANTED] = { "lost", "% of runnable time" },

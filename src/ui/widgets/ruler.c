@@ -1,11 +1,5 @@
 #include "ui/widgets/ruler.h"
 
-#include <inttypes.h>
-#include <string.h>
-
-#include "base/number.h"
-#include "base/text.h"
-
 #define TICK_COLUMNS_MIN 10  /* smallest distance of two ticks, columns */
 
 static int64_t floor_to(int64_t t, int64_t unit)

@@ -1,9 +1,7 @@
 /* The time ruler: ticks and their labels. Also formats times for the whole screen. */
 #pragma once
 
-#include <stdint.h>
-
-#include "base/timefmt.h"
+#include "base/base.h"
 #include "ui/terminal/screen.h"
 
 enum time_format { TIME_WALL, TIME_RELATIVE, TIME_TRACE, TIME_FORMATS };

@@ -1,13 +1,8 @@
 #include "ui/widgets/status.h"
 
 #include <ctype.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/mem.h"
-#include "base/text.h"
-#include "base/timefmt.h"
+#include "base/base.h"
 #include "ui/panes/pane.h"
 
 /* Content of the status line, cached until row, cursor or window change. */

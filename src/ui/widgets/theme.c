@@ -1,16 +1,11 @@
 /* Parses themes and converts them to styles. See theme.h. */
 #include "ui/widgets/theme.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include <wchar.h>
 
-#include "base/mem.h"
 #include "base/atomic_file.h"
 #include "base/suggest.h"
-#include "base/text.h"
 #include "base/yaml_file.h"
 #include "ui/theme_texts.h"
 

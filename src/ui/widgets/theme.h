@@ -2,10 +2,7 @@
  * text and parsed like files. A theme contains all colour depths; theme_palette() selects one. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "base/error.h"
+#include "base/base.h"
 #include "ui/terminal/screen.h"
 
 /* States that a cell can show: X(code, key in a theme, state name in a history, description). Letters, labels and

@@ -1,14 +1,6 @@
 #include "ui/widgets/verdict_line.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
-#include "base/number.h"
-#include "base/order.h"
-#include "base/text.h"
-#include "base/timefmt.h"
+#include "base/base.h"
 #include "latency/latency.h"
 #include "ui/panes/overview.h"
 #include "ui/panes/pane.h"

@@ -1,13 +1,6 @@
 #include "ui/widgets/window_sums.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
-#include "base/order.h"
-#include "base/text.h"
-#include "base/timefmt.h"
+#include "base/base.h"
 #include "report/report.h"
 #include "ui/panes/pane.h"
 #include "ui/widgets/widgets.h"
