@@ -1,6 +1,6 @@
 /* Latency attribution after Soroban (2015): the provider's part of a request's latency.
  *
- * There are two answers. Measured: hard bounds from the state sums of a history. Predicted: a Gaussian process
+ * There are two answers. Measured: hard bounds from a history's state sums. Predicted: a Gaussian process
  * regression, trained on the percentile shift between a run without contention and runs with contention. Times are in ns
  * unless noted; tables of numbers are row-major doubles. */
 #pragma once
@@ -13,11 +13,11 @@
 /* ---- Gaussian process regression (gp.c, gp_fit.c, gp_file.c) ------------------------------------------------ */
 
 struct gp_options {
-	unsigned rows;           /* rows of the training subset, 0: 256; the cost is cubic */
-	unsigned steps;          /* steps of the optimizer, 0: 60 */
+	unsigned rows;           /* training subset's rows, 0: 256; the cost is cubic */
+	unsigned steps;          /* optimizer steps, 0: 60 */
 };
 
-/* Learns y from x (n rows of d inputs). The result depends neither on the order of the rows nor on random numbers.
+/* Learns y from x (n rows of d inputs). The result depends neither on the row order nor on random numbers.
  * Returns NULL with *err on failure: fewer than 8 rows, or a value that is not finite. */
 struct gp *gp_train(const char *const *name, size_t d, const double *x, const double *y, size_t n,
                     const struct gp_options *options, struct error *err);
@@ -30,7 +30,7 @@ int gp_predict(const struct gp *g, const double *x, size_t n, struct gp_predicti
 size_t gp_inputs(const struct gp *g);
 const char *gp_input(const struct gp *g, size_t i);                   /* name as it was passed: escape it before printing */
 void gp_range(const struct gp *g, size_t i, double *min, double *max); /* range of input i in the training rows */
-size_t gp_rows(const struct gp *g);                                   /* rows of the training subset */
+size_t gp_rows(const struct gp *g);                                   /* training subset's rows */
 
 /* Writes a model to a text file, atomically. */
 int gp_save(const struct gp *g, const char *path, struct error *err);
@@ -46,7 +46,7 @@ double stats_correlation(const double *a, const double *b, size_t n);  /* Pearso
                                                                         * constant */
 
 /* Computes the paper's training target (section 3.5): the difference between each of n latencies and the baseline's
- * latency at the same percentile. Equal latencies share their middle percentile; equal distributions have differences of
+ * latency at the same percentile. Equal latencies share their middle percentile; equal distributions differ by
  * exactly 0. */
 void stats_shift(const double *latency, size_t n, const double *baseline, size_t baselines, double *shift);
 
@@ -89,7 +89,7 @@ bool table_soroban_keeps_row(const struct table *t, const double *row);
 	X(exits, "", "number of VM exits of the vCPU") \
 	X(wakeups, "", "number of times the server thread was woken")
 
-/* The same for inputs that need the topology of the host or its hardware counters; -1: unknown (core_features.c). */
+/* The same for inputs that need the host's topology or hardware counters; -1: unknown (core_features.c). */
 #define REQUEST_CORE_FEATURES(X) \
 	X(shared, "ns", "server thread running beside a busy CPU of its core") \
 	X(slow, "ns", "server thread running below 90 % of the base frequency") \
@@ -114,13 +114,13 @@ struct request {
 	int32_t tid;             /* TID of the server thread at the start; -1: unknown */
 	int64_t start, end;      /* interval, both ends included: latency = end - start + 1 */
 	int64_t executing;       /* ns between start or resume, and yield or end */
-	int64_t low, high;       /* hard bounds of the provider's part, ns; see attribution.c */
+	int64_t low, high;       /* hard bounds on the provider's part, ns; see attribution.c */
 	int64_t unknown;         /* ns with lost events; included in `high` */
 	struct request_features feature;
 	char *label;             /* its text without values, such as a query, escaped; NULL: not recorded */
 	char *culprit;           /* top culprit ("host/215 burnP6", escaped); NULL: none */
 	struct request_core core;
-	char *sharer;            /* longest user of the other CPUs of the core, escaped; NULL: none */
+	char *sharer;            /* longest user on the core's other CPUs, escaped; NULL: none */
 	struct gp_prediction predicted;  /* valid if has_prediction */
 	bool has_prediction;
 	size_t span;             /* index of its span; only if read by spans_requests() */
@@ -130,14 +130,14 @@ struct requests {
 	struct request *row;
 	size_t len, cap;
 	size_t cut;              /* skipped request count: they begin or end outside the recording */
-	size_t dropped;          /* skipped requests of probes without an end */
+	size_t dropped;          /* skipped probe requests without an end */
 };
 
 struct requests_options {
 	const char *machine, *id;  /* filters; NULL: all requests. machine: may be a container */
 	int64_t from, to;        /* only requests that intersect this window; from > to: all */
 	bool culprits;           /* determine the culprits: computes one flow per request */
-	bool cores;              /* determine the sharer and the features of cores and counters */
+	bool cores;              /* determine the sharer, core features and counter features */
 	bool plain;              /* read only server and times; bounds and features stay 0 */
 };
 
@@ -145,27 +145,27 @@ struct requests_options {
 int requests_read(const struct catalog *catalog, const struct requests_options *options, struct requests *out,
                   struct notes *notes, struct error *err);
 void requests_release(struct requests *r);
-/* Sorts by start (the first first), by latency or by the bound of the provider's part (the longest first). */
+/* Sorts by start (the first first), by latency or by the provider part's bound (the longest first). */
 enum requests_order { REQUESTS_BY_START, REQUESTS_BY_LATENCY, REQUESTS_BY_PROVIDER };
 void requests_sort(struct requests *r, enum requests_order order);
-/* Fills the culprit of a request that was read without culprits. */
+/* Fills the culprit if the request was read without culprits. */
 int request_find_culprit(const struct catalog *catalog, struct request *r, struct error *err);
-/* Fills the sharer and the features of cores and counters. */
+/* Fills the sharer, the core features and the counter features. */
 int request_find_core(const struct catalog *catalog, struct request *r, struct error *err);
 int64_t request_latency(const struct request *r);
 void request_features_get(const struct request *r, double out[REQUEST_FEATURE_COUNT]);
 
 /* Fills all inputs; NaN: unknown. */
 void request_inputs_get(const struct request *r, double out[REQUEST_INPUT_COUNT]);
-/* Fills name[] with the inputs that all runs have: those of states, and those of cores and counters that at least half of
- * each run's requests have. Returns their number. */
+/* Fills name[] with the inputs that all runs have: those from states, and those from cores and counters that at least half
+ * of each run's requests have. Returns their number. */
 size_t requests_inputs(const struct requests *const *run, size_t runs, const char *name[REQUEST_INPUT_COUNT]);
 /* Returns the matrix of these inputs, r->len x d; the caller frees it. An unknown value is replaced by the median of the
  * others. *missing: an input that no request has; NULL: none. */
 double *requests_matrix(const struct requests *r, const char *const *name, size_t d, const char **missing);
 
-/* Fills `predicted` of every request, limited to [0, latency]. Adds a note with the number of requests outside the
- * model's range. Fails if the model has inputs that the requests of a history lack. */
+/* Fills `predicted` of every request, limited to [0, latency]. Adds a note that counts the requests outside the
+ * model's range. Fails if the model has inputs that a history's requests lack. */
 int requests_predict(struct requests *r, const struct gp *g, struct notes *notes, struct error *err);
 
 /* ---- Spans of distributed tracing (span_file.c, span_request.c) ---------------------------------------------- */
@@ -184,7 +184,7 @@ struct span_source {
 	bool in_container;       /* pid may be a number of the container's own */
 	char **attribute;        /* "KEY=VALUE" of its texts, for span_clocks.machine_of */
 	size_t attributes, attributes_cap;
-	char *resource, *scope;  /* its objects of OTLP, JSON; NULL: none, or not spans->whole */
+	char *resource, *scope;  /* its OTLP objects, JSON; NULL: none, or not spans->whole */
 };
 
 struct span {
@@ -193,9 +193,9 @@ struct span {
 	uint32_t source;         /* index into spans->source */
 	int32_t tid;             /* thread.id; -1: not given */
 	int64_t start, end;      /* ns since the epoch, CLOCK_REALTIME of the machine; end: exclusive */
-	int64_t precision;       /* unit of the times of its source beyond 1 ns, or 0 */
-	int kind;                /* number of OTLP, SPAN_KIND_...; 0: not given */
-	char *json;              /* object of OTLP, JSON; NULL: not spans->whole */
+	int64_t precision;       /* its source's time unit beyond 1 ns, or 0 */
+	int kind;                /* OTLP's number, SPAN_KIND_...; 0: not given */
+	char *json;              /* OTLP object, JSON; NULL: not spans->whole */
 };
 
 struct spans {
@@ -207,60 +207,60 @@ struct spans {
 	bool whole;              /* the objects are stored, to write them back */
 };
 
-/* Reads a file of spans, or its text: OTLP (JSON or protobuf), Jaeger or Zipkin (JSON). name: for messages. Call
+/* Reads a span file, or its text: OTLP (JSON or protobuf), Jaeger or Zipkin (JSON). name: for messages. Call
  * spans_release(). */
 int spans_read(struct spans *out, bool whole, const char *path, struct error *err);
 int spans_parse(struct spans *out, bool whole, const char *text, size_t size, const char *name, struct error *err);
 void spans_release(struct spans *s);
 
-/* The CLOCK_REALTIME of a machine. */
+/* A machine's CLOCK_REALTIME. */
 struct span_clock {
-	const char *hostname;    /* another name of the machine; NULL: none */
+	const char *hostname;    /* the machine's other name; NULL: none */
 	const char *vm_id;       /* its identity at the provider; NULL: unknown */
 	bool known;              /* its trace has times since the epoch */
-	int64_t begin, end;      /* first and last event of its trace, on this clock */
-	int64_t error;           /* largest difference between the times of its trace and CLOCK_REALTIME, ns */
+	int64_t begin, end;      /* its trace's first and last event, on this clock */
+	int64_t error;           /* largest difference between its trace's times and CLOCK_REALTIME, ns */
 };
 struct span_clocks {
-	struct span_clock *machine;  /* one for each machine of the catalog */
+	struct span_clock *machine;  /* one for each machine in the catalog */
 	int64_t (*to_host)(void *arg, uint32_t machine, int64_t t);  /* converts a time to the host's clock */
 	int64_t (*to_machine)(void *arg, uint32_t machine, int64_t t);  /* the first time that to_host() converts to >= t */
 	void *arg;
-	const char *machine_of;  /* "KEY=VALUE=MACHINE,...": machines of the sources with these attributes; NULL: none */
+	const char *machine_of;  /* "KEY=VALUE=MACHINE,...": machines for sources with these attributes; NULL: none */
 };
 
-/* Reads the spans as requests, ordered by start. Spans of machines that are not in the catalog are skipped, with a note.
- * Options: machine, id (name or id of a span), from, to and culprits. */
+/* Reads the spans as requests, ordered by start. Skips spans from machines that are not in the catalog, with a note.
+ * Options: machine, id (a span's name or id), from, to and culprits. */
 int spans_requests(const struct catalog *catalog, const struct spans *spans, const struct span_clocks *clocks,
                    const struct requests_options *options, struct requests *out, struct notes *notes, struct error *err);
 
-/* Parts of the time of a server: of one thread, or of a process (the first one, in this order, that one of its threads
+/* Parts of a server's time: a thread's, or a process's (the first one, in this order, that one of its threads
  * is in). */
 #define REQUEST_PARTS(X) \
 	X(PART_SERVICE, "service")      /* executed; also while the hypervisor worked on the vCPU's behalf */ \
 	X(PART_STOLEN, "stolen")        /* lost to the provider, not by a quota */ \
-	X(PART_THROTTLED, "throttled")  /* lost by a quota of the VM */ \
+	X(PART_THROTTLED, "throttled")  /* lost by the VM's quota */ \
 	X(PART_WAIT, "wait")            /* waited in its machine's run queue, container or process */ \
-	X(PART_UNKNOWN, "unknown")      /* lost events, unknown thread, no source of stolen time */ \
+	X(PART_UNKNOWN, "unknown")      /* lost events, unknown thread, no stolen time source */ \
 	X(PART_BETWEEN, "between")      /* slept: network, disks, timers, other machines */
 #define PART_CODE(code, name) code,
 enum request_part { REQUEST_PARTS(PART_CODE) REQUEST_PART_COUNT };
 #undef PART_CODE
 extern const char *const request_part_name[REQUEST_PART_COUNT];
 struct request_parts { int64_t ns[REQUEST_PART_COUNT]; };  /* they add up to the time */
-/* Adds the parts of [start, end] of a server; without threads, all is unknown. */
+/* Adds a server's parts in [start, end]; without threads, all is unknown. */
 int request_parts_add(const struct catalog *catalog, const uint32_t *thread, size_t threads, int64_t start, int64_t end,
                       struct request_parts *out, struct error *err);
 
 /* ---- Distributed traces (traces.c) ----------------------------------------------------------------------------- */
 
-/* An interval of a trace's critical path, in which one span waited for no child. Times are the host's. */
+/* An interval on a trace's critical path, in which one span waited for no child. Times are the host's. */
 struct trace_step {
-	size_t span;             /* index into spans; SIZE_MAX: between the spans of a trace with several first spans */
+	size_t span;             /* index into spans; SIZE_MAX: between the spans in a trace with several first spans */
 	int32_t machine;         /* index; -1: none */
 	int64_t start, end;      /* closed */
 	struct request_parts parts;
-	bool by_process;         /* the parts are those of a process, not of the span's thread */
+	bool by_process;         /* the parts are a process's, not the span's thread's */
 	char *culprit;           /* top culprit, escaped; NULL: nothing was lost to the provider, or unknown */
 };
 
@@ -269,8 +269,8 @@ struct trace_path {
 	size_t span;             /* its first span; SIZE_MAX: several */
 	char id[SPAN_TRACE_ID + 1];
 	int64_t start, end;
-	size_t step, steps;      /* its steps are traces->step[step .. step + steps - 1], in order of time */
-	size_t spans;            /* number of its spans in the recording */
+	size_t step, steps;      /* its steps are traces->step[step .. step + steps - 1], in time order */
+	size_t spans;            /* its span count in the recording */
 };
 
 struct traces {
@@ -283,7 +283,7 @@ struct traces {
 
 /* Finds each trace's critical path, from its first span: the span that ends last among the children is on the path,
  * and before its start again. Children that outlive their parent, and consumers of messages, are asynchronous. requests: of
- * the spans. id: only traces with this id, or end of an id; NULL: all. */
+ * the spans. id: only traces with this id, or with this end; NULL: all. */
 int traces_read(const struct catalog *catalog, const struct spans *spans, const struct span_clocks *clocks,
                 const struct requests *requests, const char *id, struct traces *out, struct error *err);
 void traces_release(struct traces *t);
@@ -314,7 +314,7 @@ struct training {
 	size_t d;                /* input count */
 	char *name[GP_FEATURES];
 	double *x, *y;
-	unsigned *run;           /* number of each row's run */
+	unsigned *run;           /* each row's run number */
 	size_t rows;
 	unsigned runs;
 };

@@ -16,23 +16,23 @@ typedef uint64_t u64;
 enum { LIVE_UNKNOWN, LIVE_RUNNING, LIVE_WAITING, LIVE_THROTTLED, LIVE_BLOCKED, LIVE_PAUSED, LIVE_STATES = 8 };
 
 #define LIVE_VICTIMS 1024    /* threads; a power of two */
-#define LIVE_HASH 4096       /* entries of the table of victims' TIDs */
+#define LIVE_HASH 4096       /* entries in the table of victims' TIDs */
 #define LIVE_HASH_FACTOR 2654435769u
 #define LIVE_HASH_SHIFT 20
-#define LIVE_PROBES 16       /* entries of that table among which a TID is searched */
-#define LIVE_FILTER 2048     /* bits: the bit TID modulo LIVE_FILTER of each victim is set */
+#define LIVE_PROBES 16       /* entries in that table among which a TID is searched */
+#define LIVE_FILTER 2048     /* bits: each victim's bit TID modulo LIVE_FILTER is set */
 #define LIVE_LOG 128         /* a pCPU's switches */
-#define LIVE_RUNS 64         /* tasks of a pCPU and period with a time of their own */
-#define LIVE_BINS 64         /* powers of two of wait lengths, ns */
-#define LIVE_TOP 4           /* culprits of one wait that are counted separately */
+#define LIVE_RUNS 64         /* tasks per pCPU and period with a time of their own */
+#define LIVE_BINS 64         /* wait lengths by powers of two, ns */
+#define LIVE_TOP 4           /* culprits that are counted separately per wait */
 #define LIVE_CLIENTS 64      /* processes that counters are published to */
-#define LIVE_PAIRS 32768     /* pairs of victim and culprit of a period */
+#define LIVE_PAIRS 32768     /* pairs of victim and culprit in a period */
 #define LIVE_MARK_BITS 3
 #define LIVE_SAME_CPU 0xffffffffu
 #define LIVE_IF_WAITING 0x80u  /* with a state: change to it only from a state that waits */
 #define LIVE_IF_RUNNING 0x40u  /* with a state: change to it only from LIVE_RUNNING */
-#define LIVE_SHARED 0x10000u   /* with the slot of a victim in a pair's key: not the time that the culprit had the
-                                * pCPU, but the time that it ran on the other CPU of the core while the victim ran */
+#define LIVE_SHARED 0x10000u   /* with a victim's slot in a pair's key: not the time that the culprit had the
+                                * pCPU, but the time that it ran on the core's other CPU while the victim ran */
 
 /* Culprits: a TGID; or CULPRIT_VICTIM + slot; or one of these. 0: the idle task. */
 #define CULPRIT_VICTIM 0x80000000u
@@ -42,8 +42,8 @@ enum { LIVE_UNKNOWN, LIVE_RUNNING, LIVE_WAITING, LIVE_THROTTLED, LIVE_BLOCKED, L
 
 /* Written by user space only. */
 struct live_table {
-	u32 slots;     /* slots of victims in use: those below */
-	u32 epoch;     /* its lowest bit: which map of pairs is in use */
+	u32 slots;     /* victim slots in use: those below */
+	u32 epoch;     /* its lowest bit: which pair map is in use */
 	u32 spaces;    /* 0: PID namespaces are not read */
 	u32 reserved;
 	u64 filter[LIVE_FILTER / 64];
@@ -52,9 +52,9 @@ struct live_table {
 
 /* Set before loading; the verifier removes the code that they exclude. */
 struct live_constants {
-	u32 steal;     /* 1: the steal clock of KVM is read */
+	u32 steal;     /* 1: KVM's steal clock is read */
 	u32 siblings;  /* 1: a core has two CPUs */
-	long long steal_distance;  /* from the run queue of a CPU to its steal clock. Both are per-CPU variables, and few
+	long long steal_distance;  /* from a CPU's run queue to its steal clock. Both are per-CPU variables, and few
 	                            * kernels let BPF programs resolve the latter's address */
 };
 
@@ -63,10 +63,10 @@ struct live_entry {
 	u32 culprit, tid;
 	char comm[16];
 	u32 tgid;
-	u32 space;     /* inode number of its PID namespace; 0: not read */
+	u32 space;     /* its PID namespace's inode number; 0: not read */
 };
 
-/* Time of a task on a pCPU in an epoch. Small, so that the table stays in the cache; the name is in live_cpu.run_comm. */
+/* A task's time on a pCPU in an epoch. Small, so that the table stays in the cache; the name is in live_cpu.run_comm. */
 struct live_run {
 	u64 ns;        /* 0: unused */
 	u32 culprit, tid;
@@ -75,10 +75,10 @@ struct live_run {
 struct live_cpu {
 	u64 head;      /* switch count */
 	u32 throttled; /* victims that wait for this pCPU and are throttled, or 1 if that must be examined */
-	u32 sibling;   /* 1 + the other CPU of its core; 0: none, or several */
+	u32 sibling;   /* 1 + its core's other CPU; 0: none, or several */
 	u64 steal;     /* steal clock at the last switch, ns */
-	u64 steal_address;  /* of the steal clock in the kernel; 0: not known yet */
-	u64 run_other[2];  /* time of tasks that had no place in run, ns */
+	u64 steal_address;  /* the steal clock's address in the kernel; 0: not known yet */
+	u64 run_other[2];  /* time for which tasks had no place in run, ns */
 	struct live_entry log[LIVE_LOG];
 	struct live_run run[2][LIVE_RUNS];  /* by epoch */
 	char run_comm[2][LIVE_RUNS][16];
@@ -88,24 +88,24 @@ struct live_victim {
 	u64 mark;      /* time up to which this victim is accounted << LIVE_MARK_BITS | state */
 	u32 cpu;       /* pCPU that it runs on or waits for */
 	u32 tid;       /* 0: ended */
-	u64 task;      /* address of its task_struct in the kernel; 0: unknown */
+	u64 task;      /* its task_struct's address in the kernel; 0: unknown */
 	u64 ns[LIVE_STATES];
 	u64 waits, bin[LIVE_BINS];
-	u64 wait_ns;   /* length of the current wait up to the mark, throttled time included */
+	u64 wait_ns;   /* current wait's length up to the mark, throttled time included */
 	struct { u64 ns; u32 culprit, unused; } top[LIVE_TOP];
 	u64 top_other;
 	u64 longest, longest_end;
 	u32 longest_culprit, longest_cpu;
-	u64 lost_ns;   /* waiting time for which the map of pairs had no place */
+	u64 lost_ns;   /* waiting time for which the pair map had no place */
 	u64 own_ns, other_ns, unsure_ns;  /* waiting time by the task that had the pCPU: of the same process or container;
 	                                   * another one, or none; unknown */
 	u64 sleeps;    /* that ended */
-	u64 shared_ns; /* running time in which another task ran on the other CPU of the core */
-	u64 steal;     /* steal clock of its pCPU at the mark, ns */
+	u64 shared_ns; /* running time in which another task ran on the core's other CPU */
+	u64 steal;     /* its pCPU's steal clock at the mark, ns */
 	u64 stolen_run, stolen_wait;  /* gained by the steal clock while it ran, and while it waited */
 	u64 stolen_wake;  /* gained by the steal clock of the idle CPU that then woke it */
 	u32 tgid, space;  /* a task is its own if it has this space; if this is 0: this tgid */
-	u32 client, entry;  /* place of its published counters: client 1 ..., the page's entry; client 0: none */
+	u32 client, entry;  /* its published counters' place: client 1 ..., the page's entry; client 0: none */
 	u32 listed, unused;  /* listed: it is a victim of `top`, and a culprit of its own */
 };
 

@@ -1,13 +1,13 @@
-/* Block bootstrap over slices of time (Kuensch 1989; circular blocks: Politis and Romano 1992).
+/* Block bootstrap over time slices (Kuensch 1989; circular blocks: Politis and Romano 1992).
  *
- * Neighbouring slices are correlated, so blocks of neighbouring slices are drawn with replacement.
- * - Ratio of sums: the variance over all draws has a closed form with the block sums of the residuals. Quantile: the
+ * Neighbouring slices are correlated, so blocks with neighbouring slices are drawn with replacement.
+ * - Ratio of sums: the variance over all draws has a closed form with the residuals' block sums. Quantile: the
  *   variance is estimated by DRAWS random draws.
  * - The correlation length is unknown, and a correlation longer than a block makes the variance too small. So the
  *   variance is computed for blocks of DIFF_BLOCK and of BLOCK_LEN_MAX slices, and the larger one is used.
- * - Intervals use Student's t (Welch, Satterthwaite). Degrees of freedom of a side: blocks of DIFF_BLOCK slices minus
- *   one; for rates and quantiles blocks of BLOCK_LEN_MAX slices minus one. Quantiles of a few hundred draws are too
- *   inaccurate for the extreme levels of a correction for many comparisons. */
+ * - Intervals use Student's t (Welch, Satterthwaite). A side's degrees of freedom: blocks of DIFF_BLOCK slices minus
+ *   one; for rates and quantiles blocks of BLOCK_LEN_MAX slices minus one. Quantiles from a few hundred draws are too
+ *   inaccurate for the extreme levels that a correction for many comparisons needs. */
 #include "compare/diff/bootstrap.h"
 
 #include <math.h>
@@ -17,10 +17,10 @@
 
 #define DRAWS 1000
 #define COUNT_STEP 256  /* latencies between two entries of slice_counts.below */
-#define TAIL_FACTOR 10   /* latencies used for the tail, as a multiple of those beyond the quantile */
+#define TAIL_FACTOR 10   /* latencies used for the tail, relative to those beyond the quantile */
 
-/* Returns the variance of the sum of residuals over all draws of blocks of `length` slices. The factor blocks / (blocks
- * - 1) corrects the bias of a sample variance. */
+/* Returns the residual sum's variance over all draws of `length`-slice blocks. The factor blocks / (blocks
+ * - 1) corrects a sample variance's bias. */
 static double ratio_variance(const double num[DIFF_SLICES], const double den[DIFF_SLICES], double ratio, unsigned length)
 {
 	const double blocks = (double)DIFF_SLICES / length;
@@ -59,8 +59,8 @@ static uint64_t next_random(uint64_t *state)  /* splitmix64 */
 	return z ^ z >> 31;
 }
 
-/* Sorted latencies, and below[k][slice]: number of the slice's latencies among the first k * COUNT_STEP. The number of
- * latencies of a draw below that position is a sum over slices. */
+/* Sorted latencies, and below[k][slice]: the slice's latencies among the first k * COUNT_STEP. A draw's
+ * latency count below that position is a sum over slices. */
 struct slice_counts {
 	const struct latency *sorted;
 	size_t n, parts;
@@ -85,7 +85,7 @@ static double weight_below(const struct slice_counts *s, size_t part, const unsi
 	return (double)all;
 }
 
-/* Returns the p-quantile of latencies that are repeated drawn[slice] times. The value of each latency stands in the
+/* Returns the latencies' p-quantile if each is repeated drawn[slice] times. Each latency's value stands in the
  * middle of its weight; between values the quantile is interpolated. */
 static double weighted_quantile(const struct slice_counts *s, const unsigned drawn[DIFF_SLICES], double p)
 {
@@ -114,7 +114,7 @@ static double weighted_quantile(const struct slice_counts *s, const unsigned dra
 	return before;
 }
 
-/* Returns the variance of the p-quantile over DRAWS random draws of blocks of `length` slices. */
+/* Returns the p-quantile's variance over DRAWS random draws of `length`-slice blocks. */
 static double quantile_variance(const struct slice_counts *s, double p, double value, unsigned length)
 {
 	const unsigned blocks = DIFF_SLICES / length;
@@ -134,7 +134,7 @@ static double quantile_variance(const struct slice_counts *s, double p, double v
 	return variance > 0 ? variance * blocks / (blocks - 1) : 0;
 }
 
-/* Returns the p-quantile of all latencies, each counted once. */
+/* Returns all latencies' p-quantile, each counted once. */
 static double plain_quantile(const struct slice_counts *s, double p)
 {
 	unsigned drawn[DIFF_SLICES];

@@ -10,19 +10,19 @@
 #define STEPS_MAX 4096             /* more steps are not pauses, but a broken clock */
 #define GAP_LONG 1000000           /* shorter gaps take no part in a pattern, ns */
 #define QUOTA_GAPS 8
-#define QUOTA_OUTLIERS 2           /* gaps of a window that may end off the grid: the vCPU then waited for others */
-#define GRID_TOLERANCE 0.02        /* share of the period */
+#define QUOTA_OUTLIERS 2           /* gaps in a window that may end off the grid: the vCPU then waited for others */
+#define GRID_TOLERANCE 0.02        /* relative to the period */
 #define QUOTA_PERIOD_MAX 1000000000  /* ns, the kernel's limit */
-#define QUOTA_PERIOD_STEP 50000000 /* ns; usual periods are multiples of it */
-#define SLICES_PERIOD_MAX 48000000 /* longest period of two tasks of about equal weight: slices of 20 ms or less, ns */
-#define SLICE_MAX 11000000         /* longest slice of the lighter one of other tasks: one tick at 100 Hz, and 10 %, ns */
-#define SLICE_XEN 30000000         /* slice of Xen's scheduler credit, ns */
+#define QUOTA_PERIOD_STEP 50000000 /* ns; usual periods are its multiples */
+#define SLICES_PERIOD_MAX 48000000 /* longest period if two tasks have about equal weights: slices of 20 ms or less, ns */
+#define SLICE_MAX 11000000         /* the lighter task's longest slice otherwise: one tick at 100 Hz, and 10 %, ns */
+#define SLICE_XEN 30000000         /* slice in Xen's scheduler credit, ns */
 #define SLICE_TOLERANCE (SLICE_XEN / 20)
 #define NEIGHBOUR_GAPS 10
-#define TICK_OFFSET 0.01           /* share of the tick */
-#define NEAR_NS 250000000          /* longest distance of two gaps of one neighbour, ns */
+#define TICK_OFFSET 0.01           /* relative to the tick */
+#define NEAR_NS 250000000          /* longest distance between one neighbour's gaps, ns */
 
-/* ---- steps of the clock */
+/* ---- clock steps */
 
 static void add_step(struct clock_watch *w, int64_t ns)
 {
@@ -39,7 +39,7 @@ static void add_step(struct clock_watch *w, int64_t ns)
 	}
 }
 
-/* Returns the least delayed timer of [from, to): how far the TSC is ahead of the clock, ns. */
+/* Returns the least delayed timer in [from, to): how far the TSC is ahead of the clock, ns. */
 static int64_t level(const struct clock_watch *w, size_t from, size_t to)
 {
 	int64_t least = w->timer[from].ahead;
@@ -97,7 +97,7 @@ void clock_watch_release(struct clock_watch *w)
 
 /* Adds the pauses. The silence is an upper bound of a pause, the step a lower bound, because the hypervisor stops the
  * clock after the vCPUs and starts it before them: the length is the mean of both. Stolen time at the end of the same
- * silence is not part of the pause; it may have been before the pause, or during it. */
+ * silence does not belong to the pause; it may have been before the pause, or during it. */
 static void add_pauses(struct steal_clock *s, const struct clock_watch *w)
 {
 	const size_t stolen = s->gaps;
@@ -129,10 +129,10 @@ static int64_t median(int64_t *value, size_t n)
 	return value[n / 2];
 }
 
-/* Medians of a window of gaps. */
+/* Medians in a window of gaps. */
 struct rhythm { int64_t period, taken; };
 
-/* Returns true if the gaps of a window end on a grid of constant period, all but QUOTA_OUTLIERS of them. *on_grid: bit i is
+/* Returns true if a window's gaps end on a grid with a constant period, all but QUOTA_OUTLIERS. *on_grid: bit i is
  * set if gap i ends on the grid, or lasts beyond that time. */
 static bool is_on_grid(struct steal_gap *const *gap, struct rhythm *r, unsigned *on_grid)
 {
@@ -168,7 +168,7 @@ static bool is_multiple(double ns, double of, double tolerance)
 	return n >= 1 && fabs(ns - n * of) <= tolerance;
 }
 
-/* Returns true if the window is the work of a quota, and schedulers do not give such slices to tasks that share a CPU. */
+/* Returns true if a quota made the window, and schedulers do not give such slices to tasks that share a CPU. */
 static bool is_quota(const struct rhythm *r)
 {
 	const int64_t ran = r->period - r->taken;
@@ -178,8 +178,8 @@ static bool is_quota(const struct rhythm *r)
 	       r->period > SLICES_PERIOD_MAX && ran > SLICE_MAX && r->taken > SLICE_MAX;
 }
 
-/* Marks the gaps of all windows of QUOTA_GAPS successive gaps of a vCPU on a grid. A gap that ends late contains the time
- * of its refill: the vCPU then also waited for others. */
+/* Marks the gaps in all windows with QUOTA_GAPS successive gaps that a vCPU has on a grid. A gap that ends late contains
+ * the time when its quota is refilled: the vCPU then also waited for others. */
 static void find_quota(struct steal_gap **gap, size_t n)
 {
 	struct rhythm r;
@@ -193,7 +193,7 @@ static void find_quota(struct steal_gap **gap, size_t n)
 	}
 }
 
-/* Returns the probability of `hits` or more of n with probability p each. */
+/* Returns the probability that n trials with probability p have `hits` or more successes. */
 static double binomial_tail(size_t n, size_t hits, double p)
 {
 	double sum = 0;
@@ -209,7 +209,7 @@ static bool has_tick_length(const struct steal_gap *gap, double tick)
 }
 
 /* Returns a usual tick period, ns, if the lengths are multiples of it more often than by chance, and not all longer or
- * shorter by the same time, as gaps of a quota that begin at a tick are; 0: none. */
+ * shorter by the same time, as a quota's gaps that begin at a tick are; 0: none. */
 static double tick_of_lengths(struct steal_gap *const *gap, size_t n)
 {
 	static const double ticks[] = { 10e6, 4e6, 1e9 / 300 };
@@ -232,7 +232,7 @@ static double tick_of_lengths(struct steal_gap *const *gap, size_t n)
 	return found;
 }
 
-/* Returns true if a window's gaps may be those of a quota with a short period, or with periods in which it is not
+/* Returns true if a window's gaps may be a quota's with a short period, or with periods in which it is not
  * used up: all but QUOTA_OUTLIERS end at the same time modulo a common divisor of usual periods. A gap may have ended
  * earlier, by up to its bound. */
 static bool may_be_quota(struct steal_gap *const *gap)
@@ -252,7 +252,7 @@ static bool may_be_quota(struct steal_gap *const *gap)
 	return false;
 }
 
-/* Removes the gaps of windows that may be those of a quota. Returns the number of the others. */
+/* Removes the gaps in windows that may be a quota's. Returns how many others there are. */
 static size_t remove_periodic(struct steal_gap **gap, size_t n)
 {
 	bool *remove = mem_new(n + 1, sizeof *remove);
@@ -267,7 +267,7 @@ static size_t remove_periodic(struct steal_gap **gap, size_t n)
 	return left;
 }
 
-/* Marks a run's gaps, but not those that are no multiple of the tick and longer than the usual slice and a tick. */
+/* Marks a run's gaps, but not those that are no tick multiple and longer than the usual slice and a tick. */
 static void mark_neighbour(struct steal_gap **gap, size_t n, double tick)
 {
 	int64_t *length = mem_new(n + 1, sizeof *length);

@@ -1,4 +1,4 @@
-/* Contents of a Perfetto trace: machines, and the position of each bundle of events. */
+/* A Perfetto trace's contents: machines, and the position of each event bundle. */
 #pragma once
 
 #include "base/base.h"
@@ -6,13 +6,13 @@
 
 enum {
 	PERFETTO_CPUS_MAX = 65536,
-	PERFETTO_STREAMS_MAX = 4096,   /* of a machine */
+	PERFETTO_STREAMS_MAX = 4096,   /* per machine */
 	PERFETTO_MACHINES_MAX = 256,
-	PERFETTO_EXPANSION_MAX = 64,   /* maximum ratio of all decompressed packets to the file */
-	PERFETTO_PACKET_MAX = 64 << 20,  /* size of a packet, and of the packets in a compressed one, bytes */
+	PERFETTO_EXPANSION_MAX = 64,   /* all decompressed packets' maximum ratio to the file */
+	PERFETTO_PACKET_MAX = 64 << 20,  /* a packet's size, and that of the packets in a compressed one, bytes */
 };
 
-/* Numbers of the fields of a packet. */
+/* A packet's field numbers. */
 enum packet_field {
 	PACKET_FTRACE = 1, PACKET_PROCESS_TREE = 2, PACKET_CLOCKS = 6, PACKET_TIME = 8, PACKET_SEQUENCE = 10,
 	PACKET_TRACK_EVENT = 11, PACKET_CONFIG = 33, PACKET_FTRACE_STATS = 34, PACKET_DROPPED = 42, PACKET_SYSTEM = 45,
@@ -24,15 +24,15 @@ struct perfetto_bundle {
 	uint64_t at;          /* offset, bytes */
 	uint32_t len;         /* bytes */
 	bool is_scratch;      /* the offset is in the scratch file; false: in the trace */
-	bool follows_loss;    /* packets between the previous bundle of the stream and this one are missing */
+	bool follows_loss;    /* packets between the stream's previous bundle and this one are missing */
 };
 
-/* Bundles of one CPU that one sequence of packets contains. */
+/* One CPU's bundles in one packet sequence. */
 struct perfetto_stream {
 	uint32_t sequence;
 	uint16_t cpu;
 	bool is_complete;     /* no packet is missing before its first bundle, as far as the packets show it */
-	uint64_t bytes, drops, damages;  /* drops, damages: of its sequence and of the file, before the last bundle */
+	uint64_t bytes, drops, damages;  /* drops, damages: its sequence's and the file's, before the last bundle */
 	struct perfetto_bundle *bundle;
 	size_t bundles, bundles_cap;
 };
@@ -40,7 +40,7 @@ struct perfetto_stream {
 enum builtin_clock { CLOCK_ID_REALTIME = 1, CLOCK_ID_BOOTTIME = 6 };
 enum ftrace_clock { FTRACE_CLOCK_BOOT = 0, FTRACE_CLOCK_UNKNOWN = 1, FTRACE_CLOCK_LOCAL = 3 };
 
-/* Numbers of the fields of a bundle. */
+/* A bundle's field numbers. */
 enum bundle_field {
 	BUNDLE_CPU = 1, BUNDLE_EVENT = 2, BUNDLE_LOST = 3, BUNDLE_COMPACT = 4, BUNDLE_CLOCK = 5, BUNDLE_CLOCK_TIME = 6,
 	BUNDLE_BOOT_TIME = 7, BUNDLE_ERROR = 8, BUNDLE_PREVIOUS_READ = 9, BUNDLE_PREVIOUS_END = 10, BUNDLE_DESCRIPTION = 11,
@@ -49,17 +49,17 @@ enum bundle_field {
 /* Offsets between clocks that were read at the same time, ns. */
 struct clock_offsets {
 	bool has_epoch, has_host, has_boot;
-	int64_t epoch;        /* CLOCK_REALTIME - CLOCK_BOOTTIME of the machine */
-	int64_t host;         /* CLOCK_BOOTTIME of the host - CLOCK_BOOTTIME of this machine, from the last synchronization */
-	int64_t host_error;   /* its error at the time host_at (CLOCK_BOOTTIME of this machine); INT64_MAX: unknown */
+	int64_t epoch;        /* the machine's CLOCK_REALTIME - CLOCK_BOOTTIME */
+	int64_t host;         /* the host's CLOCK_BOOTTIME - this machine's CLOCK_BOOTTIME, from the last synchronization */
+	int64_t host_error;   /* its error at the time host_at (this machine's CLOCK_BOOTTIME); INT64_MAX: unknown */
 	int64_t host_at;
 	uint64_t ftrace;      /* the events' clock, enum ftrace_clock */
 	int64_t boot;         /* CLOCK_BOOTTIME - the events' clock */
 };
 
-struct perfetto_counters {  /* of the kernel's buffers, at the start and at the trace's end */
+struct perfetto_counters {  /* the kernel's buffer counters, at the trace's start and end */
 	bool has_start, has_end;
-	uint64_t lost_at_start, lost_at_end;  /* events, sum of the CPUs */
+	uint64_t lost_at_start, lost_at_end;  /* events, all CPUs */
 };
 
 struct perfetto_machine {
@@ -69,7 +69,7 @@ struct perfetto_machine {
 	struct perfetto_counters counters;
 	struct perfetto_stream *stream;
 	size_t streams, streams_cap;
-	struct map stream_by_cpu;  /* sequence << 16 | CPU -> index of the stream */
+	struct map stream_by_cpu;  /* sequence << 16 | CPU -> stream index */
 	struct map process_by_tid; /* TID -> process */
 	struct map name_by_tid;    /* TID -> id in names */
 	struct strtab names;
@@ -85,17 +85,17 @@ struct perfetto_file {
 	int scratch;             /* the scratch file's descriptor; -1: none */
 	int64_t scratch_bytes;
 	uint64_t bytes;          /* the file's size */
-	uint64_t unpackable;     /* bytes of compressed packets that may still be decompressed */
+	uint64_t unpackable;     /* bytes in compressed packets that may still be decompressed */
 	struct perfetto_machine *machine;
 	size_t machines, machines_cap;
-	struct map sequence;     /* machine << 32 | sequence -> 2 * number of losses of its packets + (has its first packet) */
-	int64_t flushed_at;      /* CLOCK_BOOTTIME when the last flush of the tracers began, ns; 0: not recorded */
+	struct map sequence;     /* machine << 32 | sequence -> 2 * its packet losses + (has its first packet) */
+	int64_t flushed_at;      /* CLOCK_BOOTTIME when the tracers' last flush began, ns; 0: not recorded */
 	char uuid[40];
 	size_t bundles;
 	uint64_t packets, track_events;
 	uint64_t damages;        /* damaged packet count */
-	const char *damage;      /* reason of the last damage; NULL: none */
-	uint64_t damaged_at;     /* offset of the first damage, bytes */
+	const char *damage;      /* last damage's reason; NULL: none */
+	uint64_t damaged_at;     /* first damage's offset, bytes */
 	bool ends_early;         /* the packets end before the file's end */
 };
 
@@ -113,7 +113,7 @@ void perfetto_add_processes(struct perfetto_machine *m, const struct proto_field
 void perfetto_add_system(struct perfetto_machine *m, const struct proto_field *info);
 void perfetto_add_counters(struct perfetto_machine *m, const struct proto_field *stats);
 void perfetto_add_config(struct perfetto_machine *m, const struct proto_field *config);
-/* Returns true if the tracing service's event is the beginning of a flush. */
+/* Returns true if the tracing service's event begins a flush. */
 bool perfetto_is_flush(const struct proto_field *service_event);
 
 /* Decompresses a packet. Returns the packets in it, malloc'ed, with their size; NULL, with *why set, if it is damaged, too
