@@ -10,6 +10,7 @@ import re
 import resource
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 
@@ -126,6 +127,43 @@ def compare(folder, what):
     return min(outcomes)
 
 
+NESTED = """/* CTF 1.8 */
+typealias integer { size = 32; align = 8; signed = true; } := int32_t;
+typealias integer { size = 64; align = 8; signed = false; map = clock.c.value; } := stamp_t;
+struct inner { int32_t a; integer { size = 3; align = 1; } bits; }
+struct unused { struct inner it; };
+struct outer { struct inner first; struct { int32_t x; struct inner again; } second; };
+trace { major = 1; minor = 8; byte_order = le; packet.header := struct { integer { size = 32; } magic; }; };
+env { domain = "kernel"; tracer_name = "lttng-modules"; };
+clock { name = c; freq = 1000000000; };
+stream {
+	packet.context := struct { int32_t cpu_id; };
+	event.header := struct { stamp_t timestamp; };
+};
+event {
+	name = "sched_switch";
+	fields := struct {
+		struct outer before;
+		integer { size = 8; encoding = UTF8; } prev_comm[16]; int32_t prev_tid, prev_prio; struct outer between;
+		integer { size = 64; align = 8; } prev_state; integer { size = 8; encoding = UTF8; } next_comm[16]; int32_t next_tid, next_prio;
+	};
+};
+"""
+
+
+def write_nested(folder):
+    """Writes a trace whose events have structures inside structures, one of them declared without a semicolon."""
+    os.makedirs(folder)
+    with open(os.path.join(folder, "metadata"), "w", encoding="ascii") as f:
+        f.write(NESTED)
+    outer = struct.pack("<ibiib", 7, 5, -3, 70, 2)
+    with open(os.path.join(folder, "cpu0"), "wb") as f:
+        f.write(struct.pack("<Ii", 0xC1FC1FC1, 0))
+        for i, (prev, next_) in enumerate(((0, 11), (11, 12), (12, 11), (11, 0))):
+            f.write(struct.pack("<Q", 1_000_000 * i) + outer + struct.pack("<16sii", b"task-%d" % prev, prev, 20) + outer +
+                    struct.pack("<q16sii", 0, b"task-%d" % next_, next_, 20))
+
+
 def main():
     if not shutil.which("babeltrace2"):
         skip("no babeltrace2")
@@ -135,6 +173,10 @@ def main():
         simulate(lost, "random", "--events", "20k", "--seed", "3", "--lost", "0.05", "--no-truth")
         for source in (fibonacci, chain, lost):
             check(compare(source, os.path.basename(source)) == "whole", f"{os.path.basename(source)}: no damage")
+        nested = os.path.join(tmp, "nested")
+        write_nested(os.path.join(nested, "box"))
+        check(len(printed_events(os.path.join(nested, "box"))[0]) == 4, "babeltrace2 reads nested structures")
+        check(compare(nested, "nested structures") == "whole", "so does the program")
         seen = {}
         for seed in seeds(6, 20):
             rng = random.Random(seed)

@@ -3,7 +3,7 @@
  *
  * Its traces are valid (`pass`) or violate the specification (`fail`). Most have no clock, so their events have no time
  * and none becomes part of a trace: such a trace counts as read if its events were decoded. The expected verdicts are in
- * tests/data/ctf_suite.txt. The reader accepts some wrong metadata without a stream (`empty`), and cannot read three valid
+ * tests/data/ctf_suite.txt. The reader accepts some wrong metadata without a stream (`empty`), and cannot read two valid
  * traces. STEALSCOPE_TEST_VERBOSE=1 prints all rows. */
 #include "test.h"
 

@@ -194,11 +194,34 @@ static void test_byte_orders(void **state)
 	assert_true(v[0].number == 0x34 && v[1].number == 0x128142);
 }
 
+/* A declaration of a type may follow another one without ';', as in the grammar of libbabeltrace2, but it has no name then,
+ * and inside structures a field has one type. */
+static void test_nested_structures(void **state)
+{
+	(void)state;
+	static const char before[] = "struct inner { integer { size = 8; } a; } struct outer { struct inner in; "
+		"struct { struct inner again; } more; }";
+	for (int is_named = 0; is_named < 2; is_named++) {
+		struct ctf_metadata m;
+		char *text = mem_printf("trace { major = 1; minor = 8; byte_order = le; };\n%s%s;\n"
+			"event { name = \"e\"; fields := struct { struct outer o; }; };\n", before, is_named ? " name" : "");
+		ctf_metadata_parse(&m, text, strlen(text));
+		assert_int_equal(m.reason != NULL, is_named);
+		const struct ctf_member *o = is_named ? NULL : m.event->payload->member;
+		assert_true(is_named || (strcmp(o->type->member->name, "in") == 0 &&
+		                         strcmp(o->type->member->type->member->name, "a") == 0 &&
+		                         strcmp(o->type->member->next->type->member->type->member->name, "a") == 0));
+		free(text);
+		ctf_metadata_release(&m);
+	}
+	assert_refused("struct inner { integer { size = 8; } a; } struct other { integer { size = 8; } b; } f;", "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_numbers), cmocka_unit_test(test_names), cmocka_unit_test(test_values),
-		cmocka_unit_test(test_again), cmocka_unit_test(test_many), cmocka_unit_test(test_byte_orders),
+		cmocka_unit_test(test_again), cmocka_unit_test(test_many), cmocka_unit_test(test_byte_orders), cmocka_unit_test(test_nested_structures),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

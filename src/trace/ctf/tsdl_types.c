@@ -378,9 +378,20 @@ static struct ctf_type *parse_array_suffix(struct tsdl_parser *p, struct ctf_typ
 	return t;
 }
 
+/* Returns true at a type with a tag: outside of structures its declaration may follow another one without ';'. */
+static bool at_tagged_type(struct tsdl_parser *p)
+{
+	return p->depth == 0 && (tsdl_at(p, "struct") || tsdl_at(p, "variant") || tsdl_at(p, "enum"));
+}
+
 static void parse_fields(struct tsdl_parser *p, struct ctf_type *of)
 {
 	struct ctf_type *t = tsdl_type(p);
+	const bool is_list = at_tagged_type(p);
+	while (at_tagged_type(p))
+		tsdl_type(p);
+	if (is_list && !tsdl_at(p, ";"))
+		tsdl_fail(p, "several types of a field");
 	for (bool more = false; p->token != END; more = true) {
 		if (p->token != WORD) {
 			if (more || !tsdl_at(p, ";"))  /* a declaration of a structure without a field has no name */
