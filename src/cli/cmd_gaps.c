@@ -47,6 +47,12 @@ static int print_locks(struct query_context *s, const char *target_text, size_t 
 		return -1;
 	query_context_about(s, target_text ? &target : NULL, how);
 	const int rc = report_locks(stdout, how, &s->catalog, &l, target_text ? &target : NULL, top, &s->origin, err);
+	const struct lock_wait *w = l.waits ? &l.wait[0] : NULL;
+	const int thread = w ? catalog_find_thread(&s->catalog, (uint32_t)w->waiter.machine, w->waiter.tid) : -1;
+	const struct target waiter = thread >= 0 ? (struct target){ TARGET_THREAD, (uint32_t)thread }
+	                                         : (struct target){ TARGET_CPU, w ? (uint32_t)w->vcpu : 0 };
+	if (rc == 0 && how.format == FORMAT_TEXT && (thread >= 0 || (w && w->vcpu >= 0)))
+		query_context_print_place(s, &waiter, w->start, w->end);
 	locks_release(&l);
 	return rc;
 }
@@ -64,16 +70,6 @@ static void fit_culprits(struct gap_list *list, size_t rows)
 			break;
 	}
 	list->items = i;
-}
-
-/* Prints the command that shows the gap in the first row. */
-static void print_first_place(const struct query_context *s, const struct gap *gap)
-{
-	char command[ACTOR_TEXT];
-	char *text = mem_printf("first row (stealscope %s)\n",
-	                        catalog_view_command(&s->catalog, &gap->target, gap->start, command, sizeof command));
-	prose_print(text, s->named);
-	free(text);
 }
 
 /* Lists the gaps of a target (NULL: of every VM). */
@@ -100,7 +96,7 @@ static int list_gaps(struct query_context *s, const char *target_text, struct ga
 			fit_culprits(&list, options.top);
 		rc = report_gaps(stdout, how, &s->catalog, &list, selected, view == ALL_CULPRITS, &s->origin, err);
 		if (rc == 0 && view == ONE_BY_ONE && how.format == FORMAT_TEXT && list.items)
-			print_first_place(s, &list.item[0].gap);
+			query_context_print_place(s, &list.item[0].gap.target, list.item[0].gap.start, list.item[0].gap.end);
 	}
 	gap_list_release(&list);
 	return rc;

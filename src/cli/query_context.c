@@ -76,6 +76,15 @@ void query_context_note_omitted(struct query_context *s, uint64_t shown, uint64_
 	report_warn_omitted(stdout, how, &s->origin, shown, all, rows);
 }
 
+void query_context_print_place(const struct query_context *s, const struct target *target, int64_t start, int64_t end)
+{
+	char d[TIME_TEXT], command[ACTOR_TEXT];
+	char *text = mem_printf("Longest: %s (stealscope %s).\n", time_duration(d, end - start + 1),
+	                        catalog_view_command(&s->catalog, target, start, command, sizeof command));
+	prose_print(text, s->named);
+	free(text);
+}
+
 struct json_object *query_context_provenance(const struct query_context *s, struct error *err)
 {
 	/* on failure, sets *err to the reason */

@@ -41,6 +41,9 @@ void query_context_note_omitted(struct query_context *s, uint64_t shown, uint64_
  * (the table's heading, other rows, lines after the table), but at least 5. */
 size_t query_context_fit_rows(const struct query_context *s, unsigned top, size_t most, size_t other,
                               struct report_how how);
+/* Prints a target's longest interval with the command that shows it, as each finding ends:
+ * "Longest: 12.0 ms (stealscope view FILE --row Debian/CPU0 --at 05:30:51.462798)." */
+void query_context_print_place(const struct query_context *s, const struct target *target, int64_t start, int64_t end);
 /* Call after query_context_about(): returns the provenance of the history as JSON, owned by the context; NULL with *err:
  * none. */
 struct json_object *query_context_provenance(const struct query_context *s, struct error *err);
