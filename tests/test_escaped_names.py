@@ -118,7 +118,8 @@ with scratch() as folder:
         rows = table(command, history)
         check(any(row[column].split("/")[0] == named for row in rows), f"{command}: a long name is whole in csv")
         rows = json.loads(run(command, history, "--format", "json").stdout)["rows"]
-        check(any(row[column].split("/")[0] == named for row in rows), f"{command}: and in json")
+        texts = [row[column]["text"] if column == "culprit" else row[column] for row in rows]
+        check(any(text.split("/")[0] == named for text in texts), f"{command}: and in json")
     check(any(row["victim"].startswith(f"hypervisor for {named}/") or row["culprit"].startswith(f"hypervisor for {named}/")
               for row in table("steal", history, "--by", "thread")), "with what is said of it")
     place = os.path.join(folder, "p" * 200, "q" * 200, "r" * 200)

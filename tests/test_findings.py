@@ -179,7 +179,7 @@ def check_server(folder):
     found, truth = check_victims(make(folder, "server", "victims", "--plant", "server"))
     (server,) = [thread for thread in truth.values() if thread.name == "nginx"]
     check(server.ran + server.lost < 0.15 * server.life and server.share() >= 0.4, "server: the truth")
-    check(found[0]["target"].endswith("nginx") and found[0]["culprit"].endswith("burnP6"), f"server: {found[0]['text']}")
+    check(found[0]["target"].endswith("nginx") and found[0]["culprit"]["name"].endswith("burnP6"), f"server: {found[0]['text']}")
 
 
 def check_floor(folder):
@@ -198,7 +198,7 @@ def check_tiers(folder):
     traces = make(folder, "beside", "victims", "--plant", "beside")
     host = [thread for thread in truth_of(traces).values() if thread.name == "make"]
     found = findings(index(traces))
-    check(found[0]["target"] == "Debian" and found[0]["culprit"].endswith("burnP6"), f"tiers: {found[0]['text']}")
+    check(found[0]["target"] == "Debian" and found[0]["culprit"]["name"].endswith("burnP6"), f"tiers: {found[0]['text']}")
     check(all(thread.lost > found[0]["ns"] and thread.share() > found[0]["share"] for thread in host), "tiers: the truth")
     check(all(f["target"].split("/")[0] == "Debian" for f in found), "tiers: a thread of the host is a victim only alone")
 
@@ -212,7 +212,7 @@ def check_groups(folder):
     found = findings(history)
     check_order(found)
     own = [f for f in found if f["kind"] == "own-threads"]
-    check(found[0]["target"] == "web.service" and found[0]["culprit"].endswith("burnP6"), f"groups: {found[0]['text']}")
+    check(found[0]["target"] == "web.service" and found[0]["culprit"]["name"].endswith("burnP6"), f"groups: {found[0]['text']}")
     check(found[0]["share"] > found[1]["share"] and found[0]["ns"] >= 0.95 * found[1]["ns"], "order: of similar losses the larger share")
     check([f["target"] for f in own] == ["batch.service"] and own[0]["ns"] > 3 * found[0]["ns"], f"groups: {own}")
     check(not any("/" in f["target"] and f["target"].split("/")[0] != "host" for f in found), "groups: no thread repeats its unit")
@@ -234,7 +234,7 @@ def check_busy_recorder(folder):
     check(len(busy) == 2 and min(busy) > max(thread.lost for thread in truth if thread.name == "burnP6"), "recorder: the truth")
     for found in (findings(index(traces)), check_victims(traces)[0]):  # with units, and without
         check(not any("lttng" in f["target"] for f in found), f"recorder: {[f['text'] for f in found]}")
-        check("burn" in found[0]["target"] and "lttng" in found[0]["culprit"], f"recorder: it is the culprit: {found[0]['text']}")
+        check("burn" in found[0]["target"] and "lttng" in found[0]["culprit"]["text"], f"recorder: it is the culprit: {found[0]['text']}")
 
 
 def check_events(folder):
@@ -247,7 +247,7 @@ def check_events(folder):
 def check_names(history):
     """Threads of one machine with one name are one culprit: its time is the sum of their rows in the matrix."""
     f = next(f for f in findings(history) if f["kind"] == "culprit" and f["target"] == "Debian")
-    name = f["culprit"].split(" of ")[0].split(" ")[-1]
+    name = f["culprit"]["text"].split(" of ")[0].split(" ")[-1]
     vcpus = {r["target"].replace("vCPU", "CPU") for r in table("gaps", history, "Debian", "--top", "0")}
     rows = [r for cpu in vcpus for r in table("steal", history, cpu, "--by", "thread") if r["culprit"].endswith(name)]
     names = {r["culprit"] for r in rows}

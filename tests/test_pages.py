@@ -104,7 +104,7 @@ with scratch() as folder:
                            (["summary", history], ["target"]), (["steal", history], ["victim"]),
                            (["steal", history, "--by", "thread"], ["victim"])):
         check(check_drill(history, page(command)["rows"], names) > 0, f"{command[0]}: the rows lead on")
-    culprits = {r["culprit"] for r in page(["steal", history, "--by", "thread"])["rows"]}
+    culprits = {r["culprit"]["text"] for r in page(["steal", history, "--by", "thread"])["rows"]}
     culprits = sorted(t for t in culprits if t.startswith(("host/", "Debian/")) and "/0 " not in t)
     for t in random.sample(culprits, 12):  # under a name that it had at some time
         check(page(["gaps", history, t])["target"].split(" ")[0] == t.split(" ")[0], f"so does a culprit, {t}")

@@ -69,7 +69,8 @@ struct json_object *finding_json(const struct catalog *catalog, const struct fin
 	json_object_object_add(o, "healthy", json_object_new_boolean(finding_is_healthy(f)));
 	json_object_object_add(o, "text", json_object_new_string(f->text));
 	json_object_object_add(o, "target", f->has_target ? target_json(catalog, &f->target) : NULL);
-	json_object_object_add(o, "culprit", text_json(f->culprit_text));
+	const struct actor_ref ref = { catalog, &f->culprit, NULL };
+	json_object_object_add(o, "culprit", *f->culprit_text ? actor_json(&ref, f->culprit_text) : NULL);
 	json_object_object_add(o, "reason", is_limit ? json_object_new_string(out_reason_name[f->culprit.reason])
 	                       : f->why < NOTE_CODE_COUNT ? json_object_new_string(note_row[f->why].name) : NULL);
 	json_object_object_add(o, "ns", json_object_new_int64(f->ns));
@@ -91,10 +92,11 @@ int report_findings(FILE *out, struct report_how how, const struct catalog *cata
 	for (size_t i = 0; i < l->len; i++) {
 		const struct finding *f = &l->item[i];
 		const bool has_moment = f->moment.end >= f->moment.start;
+		const struct actor_ref ref = { catalog, &f->culprit, NULL };
 		report_row(r, (struct value[]){
 			VAL_TEXT(finding_kind_name[f->kind]),
 			f->has_target ? VAL_SHOWN(catalog_target_text(catalog, &f->target, target, sizeof target)) : VAL_NONE,
-			*f->culprit_text ? VAL_SHOWN(f->culprit_text) : VAL_NONE, VAL_INT(f->ns), VAL_REAL(f->share),
+			*f->culprit_text ? VAL_WHO(f->culprit_text, &ref) : VAL_NONE, VAL_INT(f->ns), VAL_REAL(f->share),
 			*f->base ? VAL_TEXT(f->base) : VAL_NONE, has_moment ? VAL_INT(f->moment.start) : VAL_NONE,
 			has_moment ? VAL_INT(f->moment.end) : VAL_NONE, VAL_SHOWN(f->text) });
 		json_object_array_add(all, finding_json(catalog, f, o->from, o->to));

@@ -57,6 +57,7 @@ static void write_gap(struct report *r, const struct catalog *catalog, const str
 	char target[ACTOR_TEXT] = "", name[ACTOR_TEXT], shown[ACTOR_TEXT];
 	const struct gap *gap = row->gap;
 	const bool has_culprit = row->culprit->kind != FLOW_RUNNING;
+	const struct actor_ref ref = { catalog, row->culprit, row->name };
 	if (!is_one)
 		catalog_target_text(catalog, &gap->target, target, sizeof target);
 	if (text && common && !is_one)
@@ -69,8 +70,8 @@ static void write_gap(struct report *r, const struct catalog *catalog, const str
 	report_row(r, (struct value[]){
 		{ .integer = gap->start, .link = link }, VAL_INT(gap->end), VAL_INT(gap->end - gap->start + 1), VAL_SHOWN(target),
 		VAL_TEXT(target_state_name(catalog, &gap->target, gap->state)),
-		!has_culprit ? VAL_NONE : VAL_SHOWN(actor_text(catalog, row->culprit, row->name, text ? ACTOR_SHOWN : ACTOR_PLAIN,
-		                                               text ? &gap->target : NULL, shown, sizeof shown)),
+		!has_culprit ? VAL_NONE : VAL_WHO(actor_text(catalog, row->culprit, row->name, text ? ACTOR_SHOWN : ACTOR_PLAIN,
+		                                             text ? &gap->target : NULL, shown, sizeof shown), &ref),
 		has_culprit ? value_machine(catalog, row->culprit->machine) : VAL_NONE,
 		has_culprit ? value_tid(row->culprit->tid) : VAL_NONE,
 		has_culprit ? VAL_TEXT(actor_name_text(row->culprit, row->name, name)) : VAL_NONE,

@@ -26,6 +26,7 @@ static void raw_row(struct report *r, const struct catalog *catalog, const struc
 {
 	const bool has_holder = w->holder.machine >= 0, has_culprit = actor_is_known(&w->culprit);
 	char buf[ACTOR_TEXT], plain[ACTOR_TEXT];
+	const struct actor_ref ref = { catalog, &w->culprit, l->name[w->culprit.name] };
 	const char *culprit = has_culprit ? actor_name_text(&w->culprit, l->name[w->culprit.name], buf) : "";
 	report_row(r, (struct value[]){
 		VAL_INT(w->start), VAL_INT(w->end), VAL_INT(w->end - w->start + 1), value_machine(catalog, w->waiter.machine),
@@ -33,8 +34,8 @@ static void raw_row(struct report *r, const struct catalog *catalog, const struc
 		VAL_TEXT(w->spins ? "spun" : "slept"), has_holder ? value_tid(w->holder.tid) : VAL_NONE,
 		has_holder ? VAL_TEXT(l->name[w->holder.name]) : VAL_NONE, w->suspicion > 0 ? VAL_REAL(w->suspicion) : VAL_NONE,
 		VAL_INT(w->culprit_ns),
-		has_culprit ? VAL_SHOWN(actor_text(catalog, &w->culprit, l->name[w->culprit.name], ACTOR_PLAIN, NULL, plain,
-		                                   sizeof plain)) : VAL_NONE,
+		has_culprit ? VAL_WHO(actor_text(catalog, &w->culprit, l->name[w->culprit.name], ACTOR_PLAIN, NULL, plain,
+		                                 sizeof plain), &ref) : VAL_NONE,
 		has_culprit ? value_machine(catalog, w->culprit.machine) : VAL_NONE,
 		has_culprit ? value_tid(w->culprit.tid) : VAL_NONE, has_culprit ? VAL_TEXT(culprit) : VAL_NONE,
 		VAL_INT(w->waiter_lost_ns), w->suspects ? VAL_TEXT(l->name[w->suspects]) : VAL_NONE });

@@ -42,6 +42,16 @@ static struct value actor_value(const struct catalog *catalog, const struct path
 	                            ACTOR_TEXT));
 }
 
+static struct value culprit_value(const struct catalog *catalog, const struct path *p, const struct actor *culprit,
+                                  struct report_how how, char buf[ACTOR_TEXT], struct actor_ref *ref)
+{
+	struct value v = actor_value(catalog, p, *culprit, true, how, buf);
+	const bool is_named = culprit->name && culprit->name < p->names;
+	*ref = (struct actor_ref){ catalog, culprit, is_named ? p->name[culprit->name] : NULL };
+	v.who = ref;
+	return v;
+}
+
 static struct value kind_name(const struct actor *actor)
 {
 	return VAL_SHOWN(actor->kind == FLOW_WAITING ? PATH_WAIT : flow_kind_name[actor->kind]);
@@ -114,12 +124,13 @@ static int report_path_intervals(FILE *out, struct report_how how, const struct 
 	for (size_t i = 0; i < p->intervals && !report_is_full(r); i++) {
 		const struct path_interval *e = &p->interval[i];
 		char evidence[32], actor[ACTOR_TEXT], culprit[ACTOR_TEXT];
+		struct actor_ref ref;
 		if (e->end - e->start + 1 < least)
 			continue;
 		report_row(r, (struct value[]){
 			VAL_INT(e->start), VAL_INT(e->end), actor_value(catalog, p, e->actor, false, how, actor),
 			value_machine(catalog, e->actor.machine), value_tid(e->actor.tid), actor_name(p, &e->actor),
-			kind_name(&e->actor), actor_value(catalog, p, e->culprit, true, how, culprit),
+			kind_name(&e->actor), culprit_value(catalog, p, &e->culprit, how, culprit, &ref),
 			value_machine(catalog, e->culprit.machine), value_tid(e->culprit.tid), actor_name(p, &e->culprit),
 			VAL_SHOWN(path_edge_name[e->edge]), evidence_text(e, evidence), VAL_INT(e->end - e->start + 1) });
 	}
@@ -143,10 +154,11 @@ int report_path(FILE *out, struct report_how how, const struct catalog *catalog,
 	for (size_t i = 0; i < p->sums && (!top || i < top); i++) {
 		const struct path_sum *e = &p->sum[i];
 		char actor[ACTOR_TEXT], culprit[ACTOR_TEXT];
+		struct actor_ref ref;
 		report_row(r, (struct value[]){
 			VAL_INT(e->duration), VAL_REAL(e->share), actor_value(catalog, p, e->actor, false, how, actor),
 			value_machine(catalog, e->actor.machine), value_tid(e->actor.tid), actor_name(p, &e->actor),
-			kind_name(&e->actor), actor_value(catalog, p, e->culprit, true, how, culprit),
+			kind_name(&e->actor), culprit_value(catalog, p, &e->culprit, how, culprit, &ref),
 			value_machine(catalog, e->culprit.machine), value_tid(e->culprit.tid), actor_name(p, &e->culprit),
 			VAL_INT((int64_t)e->intervals) });
 	}

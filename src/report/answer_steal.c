@@ -27,8 +27,10 @@ int report_steal(FILE *out, struct report_how how, const struct catalog *catalog
 			catalog_target_text(catalog, &s->victim, victim, sizeof victim);
 		else
 			actor_value(catalog, s, &s->cell[i].victim, how.format, victim);
+		const struct actor *by = &s->cell[i].culprit;
+		const struct actor_ref ref = { catalog, by, by->name < s->names ? s->name[by->name] : NULL };
 		report_row(r, (struct value[]){ VAL_SHOWN(victim),
-		                                VAL_SHOWN(actor_value(catalog, s, &s->cell[i].culprit, how.format, culprit)),
+		                                VAL_WHO(actor_value(catalog, s, by, how.format, culprit), &ref),
 		                                VAL_INT(s->cell[i].ns), VAL_REAL(s->cell[i].share) });
 	}
 	return report_end(r, err);

@@ -75,6 +75,11 @@ const char *report_culprit_text(const struct catalog *catalog, const struct summ
 	return buf;
 }
 
+static struct actor_ref culprit_ref(const struct catalog *catalog, const struct summary *s, const struct summary_row *row)
+{
+	return (struct actor_ref){ catalog, &row->culprit, row->culprit.name < s->names ? s->name[row->culprit.name] : NULL };
+}
+
 const char *report_longest_by(const struct catalog *catalog, const struct summary_row *row,
                               const struct culprit_waits *w, char buf[ACTOR_TEXT])
 {
@@ -178,6 +183,7 @@ static void summary_line(struct report *r, const struct catalog *catalog, const 
 	const struct summary *s = parts->s;
 	const struct summary_row *row = &s->row[number];
 	const struct demand *d = &row->demand;
+	const struct actor_ref ref = culprit_ref(catalog, s, row);
 	const bool has_gaps = row->gaps > 0, has_culprit = has_gaps || row->culprit_ns > 0;  /* VMM time is no gap */
 	const bool has_host_trace = catalog_has_host_trace(catalog, &row->target);
 	const bool has_waits = has_host_trace && (has_gaps || format != FORMAT_TEXT);  /* people read 0 ns as a measured wait */
@@ -189,7 +195,7 @@ static void summary_line(struct report *r, const struct catalog *catalog, const 
 		value_name(catalog, row), VAL_INT(row->start), VAL_INT(row->end), VAL_INT(row->end - row->start + 1),
 		VAL_INT(d->ran), value_if(has_host_trace, d->lost),
 		has_host_trace ? VAL_SHARE_IN(share(d->lost, d->ran + d->lost), demand_share_unit(d)) : VAL_NONE,
-		has_culprit ? VAL_SHOWN(report_culprit_text(catalog, s, row, format, culprit))
+		has_culprit ? VAL_WHO(report_culprit_text(catalog, s, row, format, culprit), &ref)
 		: s->gaps ? VAL_NONE : VAL_SHOWN(".."),
 		has_culprit ? VAL_INT(row->culprit_ns) : VAL_NONE,
 		has_culprit ? VAL_REAL(share(row->culprit_ns, d->lost)) : VAL_NONE,
@@ -319,6 +325,7 @@ int report_threads(FILE *out, struct report_how how, const struct catalog *catal
 		const struct demand *d = &row->demand;
 		char culprit[ACTOR_TEXT], name[ACTOR_TEXT], sharer[ACTOR_TEXT];
 		bool has_gaps = row->gaps > 0;
+		const struct actor_ref ref = culprit_ref(catalog, s, row);
 		struct value value[THREAD_COLUMNS + CORE_COLUMNS] = {
 			value_machine(catalog, (int32_t)target_machine(catalog, &row->target)), value_thread(catalog, row),
 			value_name_in_table(catalog, row, how.format, name), VAL_INT(row->start), VAL_INT(row->end),
@@ -326,7 +333,7 @@ int report_threads(FILE *out, struct report_how how, const struct catalog *catal
 			VAL_REAL(share(d->lost, d->ran + d->lost)),
 			VAL_INT(has_gaps ? row->longest.end - row->longest.start + 1 : 0), VAL_INT(row->p99),
 			VAL_INT((int64_t)row->gaps),
-			has_gaps ? VAL_SHOWN(report_culprit_text(catalog, s, row, how.format, culprit)) : VAL_NONE,
+			has_gaps ? VAL_WHO(report_culprit_text(catalog, s, row, how.format, culprit), &ref) : VAL_NONE,
 			has_gaps ? VAL_INT(row->culprit_ns) : VAL_NONE,
 			has_gaps ? value_machine(catalog, row->culprit.machine) : VAL_NONE, VAL_INT(row->threads) };
 		if (cores)

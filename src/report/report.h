@@ -22,7 +22,7 @@
 #include "query/query.h"
 
 #define REPORT_LOOKAHEAD 1000
-#define REPORT_SCHEMA 3      /* increased if members of the json answers are renamed or removed, or change their meaning */
+#define REPORT_SCHEMA 4      /* increased if members of the json answers are renamed or removed, or change their meaning */
 
 enum report_format { FORMAT_TEXT, FORMAT_CSV, FORMAT_JSON };
 extern const char *const report_formats[];  /* their names; NULL-terminated */
@@ -116,6 +116,15 @@ struct report_shape {
 	{ (name), (column), sizeof (column) / sizeof *(column), (droppable), NULL }
 #define REPORT_SHAPE(name, column) REPORT_SHAPE_DROPPING(name, column, "")
 
+/* Actor of a column: json has an object with its parts. name: raw; NULL: that of the thread. */
+struct actor_ref {
+	const struct catalog *catalog;
+	const struct actor *actor;
+	const char *name;
+};
+/* Returns the object {text, kind, machine, tid, name, reason}; text: escaped. */
+struct json_object *actor_json(const struct actor_ref *ref, const char *text);
+
 /* Value of one column of a row. */
 struct value {
 	enum { VALUE_RAW, VALUE_SHOWN, VALUE_NUMBER, VALUE_ABSENT } form;
@@ -123,9 +132,11 @@ struct value {
 	int64_t integer;
 	double real;       /* of a share with `text`: that is its unit */
 	const char *link;  /* text: where it leads (place_link.h); NULL: nowhere */
+	const struct actor_ref *who;  /* SHOWN: the actor that the text names; NULL: none */
 };
 #define VAL_TEXT(s) ((struct value){ .text = (s) })                                  /* raw, from traces */
 #define VAL_SHOWN(s) ((struct value){ .form = VALUE_SHOWN, .text = (s) })            /* escaped, from query/ */
+#define VAL_WHO(s, ref) ((struct value){ .form = VALUE_SHOWN, .text = (s), .who = (ref) })
 #define VAL_NUMBER(i) ((struct value){ .form = VALUE_NUMBER, .integer = (i) })       /* a number in a text column */
 #define VAL_INT(i) ((struct value){ .integer = (i) })
 #define VAL_REAL(r) ((struct value){ .real = (r) })

@@ -86,10 +86,31 @@ static void json_begin(struct report *r)
 	fputs("  \"rows\": [", r->out);
 }
 
+struct json_object *actor_json(const struct actor_ref *ref, const char *text)
+{
+	struct field_buffer field = { .longer = NULL };
+	const struct actor *a = ref->actor;
+	struct json_object *o = json_new_object();
+	const int i = a->machine >= 0 && a->tid >= 0 ? catalog_find_thread(ref->catalog, (uint32_t)a->machine, a->tid) : -1;
+	const char *name = ref->name || i < 0 ? ref->name : catalog_longest_name(ref->catalog, (uint32_t)i);
+	json_object_object_add(o, "text", text_json(text));
+	json_object_object_add(o, "kind", text_json(flow_kind_name[a->kind]));
+	json_object_object_add(o, "machine", a->machine < 0 ? NULL
+	                       : text_json(field_escape(ref->catalog->machine[a->machine].name, &field)));
+	json_object_object_add(o, "tid", a->tid < 0 ? NULL : json_object_new_int(a->tid));
+	json_object_object_add(o, "name", name && *name ? text_json(field_escape(name, &field)) : NULL);
+	json_object_object_add(o, "reason", a->kind != FLOW_LIMITED || a->reason >= OUT_REASON_COUNT ? NULL
+	                       : text_json(out_reason_name[a->reason]));
+	field_release(&field);
+	return o;
+}
+
 static struct json_object *field_json(const struct column *c, const struct value *v, struct field_buffer *field)
 {
 	if (v->form == VALUE_ABSENT)
 		return NULL;
+	if (v->who)
+		return actor_json(v->who, v->text);
 	const char *text = field_format(c, v, false, field);
 	if (column_is_text(c))
 		return text_json(text);
