@@ -4,11 +4,7 @@
  * names with "..", and stops at a size, so that neither the disk nor files elsewhere are at risk. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/error.h"
+#include "base/base.h"
 #include "base/progress.h"
 
 #define ARCHIVE_HEAD 264         /* bytes at the start of a file that archive_kind() needs */

@@ -1,13 +1,9 @@
 /* Cache of histories: a cached history's path, and whether the history is current. */
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
+#include "base/base.h"
 #include "base/hash.h"
-#include "base/mem.h"
 #include "base/atomic_file.h"
 #include "index/provenance.h"
 

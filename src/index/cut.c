@@ -8,19 +8,12 @@
  *
  * Cost: the questions of recorded_reads.h, and one pass over the window's intervals. Memory: the names, and a history
  * builder. */
+#include "base/base.h"
 #include "index/index.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/map.h"
-#include "base/mem.h"
 #include "base/schema.h"
 #include "base/states.h"
 #include "base/suggest.h"
-#include "base/text.h"
 #include "index/name_alias.h"
 #include "index/provenance.h"
 #include "index/recorded_reads.h"

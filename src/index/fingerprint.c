@@ -2,18 +2,12 @@
 #include "index/fingerprint.h"
 
 #include <fts.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
+#include "base/base.h"
 #include "base/json_field.h"
 #include "base/file_open.h"
 #include "base/hash.h"
-#include "base/mem.h"
-#include "base/text.h"
 #include "index/session.h"
 
 /* Computes a checksum (FNV-1a) of a file; only used for metadata files, which are small. Returns 0 or -1. */

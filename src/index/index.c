@@ -1,13 +1,8 @@
 /* Builds a history: decodes the traces, synchronizes the clocks, runs the model, stores the provenance. */
 #include "index/index.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
-#include "base/mem.h"
-#include "base/clock.h"
 #include "base/parallel.h"
 #include "index/fingerprint.h"
 #include "index/provenance.h"

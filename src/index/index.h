@@ -3,9 +3,8 @@
 #pragma once
 
 #include <json-c/json.h>
-#include <stdbool.h>
-#include <stddef.h>
 
+#include "base/base.h"
 #include "base/event_text.h"
 #include "base/notes.h"
 #include "base/progress.h"

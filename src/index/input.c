@@ -3,13 +3,9 @@
 
 #include <errno.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
-#include "base/mem.h"
-#include "base/timefmt.h"
+#include "base/base.h"
 #include "index/session.h"
 #include "model/model.h"
 

@@ -2,10 +2,6 @@
 #include "index/name_alias.h"
 
 #include <endian.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 
 #include "base/file_open.h"

@@ -3,10 +3,7 @@
  * Bernstein: SipHash, INDOCRYPT 2012). */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/error.h"
+#include "base/base.h"
 
 #define ALIAS_SIZE 64  /* size of a buffer for an alias, also of a handler, bytes */
 

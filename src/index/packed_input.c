@@ -8,12 +8,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fts.h>
-#include <inttypes.h>
 #include <linux/magic.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
@@ -21,8 +17,8 @@
 #include <unistd.h>
 
 #include "base/atomic_file.h"
+#include "base/base.h"
 #include "base/hash.h"
-#include "base/mem.h"
 #include "index/archive.h"
 #include "index/index.h"
 

@@ -1,13 +1,8 @@
 /* Copies the provenance of a history to a cut of it. */
+#include "base/base.h"
 #include "index/provenance.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/json_field.h"
-#include "base/mem.h"
-#include "base/text.h"
 #include "index/name_alias.h"
 
 #define NAME_SIZE 512  /* an escaped name's size, bytes, as in put_text() of provenance.c */

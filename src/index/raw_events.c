@@ -4,16 +4,10 @@
  * window is converted to each machine's own clock, and that part of the trace is decoded (struct trace_window). The time
  * of each event is then converted to the host's clock, with the same result as when the history was built. Cost: opening
  * the traces, and decoding the packets (CTF) or pages that may contain events of the window. */
+#include "base/base.h"
 #include "index/index.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/json_field.h"
-#include "base/mem.h"
-#include "base/text.h"
 #include "index/fingerprint.h"
 #include "index/provenance.h"
 #include "model/model.h"

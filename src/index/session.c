@@ -1,12 +1,9 @@
 /* Reads session files: converts YAML to struct input. */
 #include "index/session.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "base/mem.h"
-#include "base/timefmt.h"
+#include "base/base.h"
 #include "base/yaml_file.h"
 #include "index/input.h"
 #include "model/model.h"

@@ -1,12 +1,7 @@
 /* Writes session files: whole files, and manual offsets in a file that the user wrote. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "base/base.h"
 #include "base/file_open.h"
-#include "base/mem.h"
 #include "base/atomic_file.h"
-#include "base/timefmt.h"
 #include "base/yaml_file.h"
 #include "base/yaml_out.h"
 #include "index/session.h"

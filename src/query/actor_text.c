@@ -1,9 +1,5 @@
 /* An actor as text, for tables, for sentences and as a label: see enum actor_style. */
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "base/text.h"
+#include "base/base.h"
 #include "query/query_internal.h"
 
 struct actor_writer {

@@ -3,11 +3,7 @@
  *
  * A thread that moved counts for its last group. Namespaces whose threads all have groups are left out: the group is the
  * name that people know. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 #include "query/query_internal.h"
 #include "query/thread_set.h"
 

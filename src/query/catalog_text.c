@@ -1,13 +1,6 @@
 /* Names of targets as reports and the viewer show them. All texts written here are escaped. */
+#include "base/base.h"
 #include "query/query_internal.h"
-
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/text.h"
-#include "base/timefmt.h"
 
 #define NAME_TEXT 512  /* bytes of an escaped name in a message */
 

@@ -1,8 +1,6 @@
 #include "query/core_sweep.h"
 
-#include <stdlib.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 
 #define SIBLINGS_MAX 8
 

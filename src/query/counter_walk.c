@@ -4,10 +4,8 @@
  * be divided within an interval. A window that contains a part of an interval gets this part of its counts. */
 #include "query/counter_walk.h"
 
-#include <stdlib.h>
-
+#include "base/base.h"
 #include "base/int128.h"
-#include "base/mem.h"
 
 #define PURE_PERCENT 95
 

@@ -24,10 +24,7 @@
  * of a CPU for each waker. Memory: the path's intervals. */
 #include "query/critical_path.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-
+#include "base/base.h"
 #include "query/wakeup.h"
 
 #define DEPTH_MAX 400  /* maximum length of a chain of wakers */

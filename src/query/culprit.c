@@ -1,10 +1,8 @@
 /* Table of actors. */
 #include "query/culprit.h"
 
-#include <stdlib.h>
-
+#include "base/base.h"
 #include "base/hash.h"
-#include "base/mem.h"
 
 static uint64_t actor_hash(const struct actor *p)
 {

@@ -1,10 +1,7 @@
 /* See query.h. Cost: as a steal matrix of the target: linear in its gaps and the culprits in them. */
+#include "base/base.h"
 #include "query/query.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "base/mem.h"
 #include "query/top_culprit.h"
 
 #define STOP_INTERVALS 256  /* intervals between two calls of stop() */

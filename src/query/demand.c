@@ -1,10 +1,7 @@
 /* CPU demand of a target, from the state sums alone: its running time, and the time in which it was runnable and did not
  * run. The tables of states below define lost time for all queries. */
+#include "base/base.h"
 #include "query/query_internal.h"
-
-#include <stdlib.h>
-
-#include "base/mem.h"
 
 struct demand_sum {
 	const struct catalog *catalog;

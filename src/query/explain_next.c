@@ -1,12 +1,7 @@
 /* Next steps: commands to copy, for the largest delay first. */
+#include "base/base.h"
 #include "query/explain.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/text.h"
-#include "base/timefmt.h"
 #include "base/vcpu_name.h"
 
 #define ADVISED_SHARE 0.1     /* targets that mostly sleep: minimum share of the runnable time lost for advice */

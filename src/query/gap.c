@@ -2,11 +2,8 @@
  *
  * Cost: finding the next gap takes O(log n) at any distance, plus one lookup per change of state inside the gap;
  * steal_time() takes one exact sum per row for any window. */
+#include "base/base.h"
 #include "query/query_internal.h"
-
-#include <stdlib.h>
-
-#include "base/mem.h"
 
 uint32_t gap_attribute(const struct catalog *catalog, const struct target *s, uint64_t *mask)
 {

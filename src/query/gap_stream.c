@@ -1,11 +1,8 @@
 /* Streams all gaps with their culprits.
  *
  * Cost: the same as the steal matrix by thread. Memory: that of the resolver. */
+#include "base/base.h"
 #include "query/query_internal.h"
-
-#include <stdlib.h>
-
-#include "base/mem.h"
 
 struct gap_streamer {
 	const struct catalog *catalog;

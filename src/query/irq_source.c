@@ -11,10 +11,7 @@
  * Cost: SLEEPS_MAX sleeps per vCPU for each device; all threads of the host, or one, for each interrupt. */
 #include "query/irq_source.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-
+#include "base/base.h"
 #include "base/vcpu_name.h"
 #include "query/wakeup.h"
 

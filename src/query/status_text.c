@@ -1,15 +1,8 @@
 /* The viewer's status line: one sentence about one row at one time.
  *
  * Cost: in a gap the cost of the gap's flow; elsewhere one lookup of the interval and of its waker or actor. */
+#include "base/base.h"
 #include "query/explain.h"
-
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
-#include "base/text.h"
-#include "base/timefmt.h"
 
 /* Writes the main culprit of a gap: " by host/2101 burnP6 on CPU3", or ", 60 % by host/2101 burnP6 on CPU3, 2 others" if
  * there are several culprits. */

@@ -4,9 +4,7 @@
  * compared with the intervals from which they were computed: so the file grows by a limited share whatever the number of
  * rows and culprits is. The last block of a segment goes on in the next one. The blocks depend on the history alone, not on
  * the thread count. */
-#include <stdlib.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 #include "base/parallel.h"
 #include "query/sums_section.h"
 #include "query/window_gaps.h"

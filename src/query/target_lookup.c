@@ -1,16 +1,11 @@
 /* Finds the targets for a text from the user: by name, TID, a name's start, or glob. */
+#include "base/base.h"
 #include "query/query_internal.h"
 
 #include <fnmatch.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
-#include "base/mem.h"
 #include "base/suggest.h"
-#include "base/text.h"
 
 #define NAME_TEXT 512  /* bytes of an escaped name */
 

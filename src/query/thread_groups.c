@@ -1,10 +1,6 @@
 #include "query/thread_groups.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 #include "query/query_internal.h"
 
 #define GROUPING_NAME(code, name) [code] = name,

@@ -2,11 +2,7 @@
  * is opened again with the set as a container, so that each of its threads belongs to it alone. */
 #include "query/thread_set.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 #include "query/query_internal.h"
 
 #define PROCESS "process:"

@@ -1,9 +1,7 @@
 /* Selection of the main culprit, for one line of text: a thread, unless naming one thread would mislead. */
 #include "query/top_culprit.h"
 
-#include <stdlib.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 
 unsigned culprit_group(const struct catalog *catalog, const struct target *self, const struct actor *p)
 {

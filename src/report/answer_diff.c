@@ -1,11 +1,9 @@
 /* Writes the differences between two recordings (diff) and the rows that explain them. */
+#include "base/base.h"
 #include "base/json_field.h"
 #include "report/report.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "compare/compare.h"
 

@@ -1,13 +1,8 @@
 #include "report/guest_time.h"
 
-#include <stdlib.h>
-#include <string.h>
-
+#include "base/base.h"
 #include "base/int128.h"
-#include "base/mem.h"
-#include "base/number.h"
 #include "base/json_field.h"
-#include "base/timefmt.h"
 #include "report/writer.h"
 
 #define DRIFT_BITS 60  /* the drift is stored in units of 2^-60 */

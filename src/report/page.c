@@ -1,10 +1,5 @@
 #include "report/page.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/hash.h"
 #include "report/writer.h"
 

@@ -4,10 +4,7 @@
  * page belongs to another query, the hash differs and the page is an error. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
+#include "base/base.h"
 #include "report/report.h"
 
 #define PAGE_TEXT 40  /* bytes of `next` */

@@ -1,10 +1,6 @@
 #include "report/place_link.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include "base/mem.h"
 
 #define SCHEME "stealscope://"
 #define PLAIN "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/"

@@ -2,10 +2,7 @@
  * stealscope://HOST/PATH?row=ROW&at=TIME. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdio.h>
-
-#include "base/error.h"
+#include "base/base.h"
 
 /* Returns the link to a time of a row, malloc'ed. Only letters, digits and "-._~/" stay as they are. */
 char *place_link_make(const char *file, const char *row, const char *at);

@@ -1,12 +1,6 @@
 /* Sentences in lines. */
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 #include "base/terminal_type.h"
-#include "base/text.h"
 #include "report/report.h"
 
 #define WIDTH 80  /* the output's columns */

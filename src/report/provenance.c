@@ -1,13 +1,6 @@
 /* Inputs of an answer (struct origin): files, clocks, lost events and notes, from the provenance stored in the history. */
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "base/base.h"
 #include "base/json_field.h"
-#include "base/mem.h"
-#include "base/text.h"
-#include "base/timefmt.h"
 #include "report/report.h"
 #include "report/writer.h"
 

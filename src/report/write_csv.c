@@ -1,9 +1,6 @@
 /* Writer of csv: a line of column names and a line per row; fields are quoted where necessary (RFC 4180, but with "
  * "). */
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 #include "report/writer.h"
 
 static bool is_in_csv(const struct column *c)

@@ -1,10 +1,6 @@
 /* Writers of rows for people: text, in aligned columns, as wide as their content or as the terminal; and tables in memory,
  * which the viewer draws. */
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
-#include "base/text.h"
+#include "base/base.h"
 #include "report/writer.h"
 
 static void text_begin(struct report *r)

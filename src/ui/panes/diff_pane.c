@@ -3,13 +3,7 @@
  * One side is the window (A..B, or the window on the screen); the other side is another history, or the longer part of
  * this history before or after the window. Both stay fixed while the pane is open. "from" and "to" of a finding
  * are the confidence interval of its change. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
-#include "base/text.h"
-#include "base/timefmt.h"
+#include "base/base.h"
 #include "compare/compare.h"
 #include "ui/panes/pane.h"
 

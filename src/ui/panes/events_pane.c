@@ -2,12 +2,7 @@
  *
  * A history contains no events, so the pane reads them from the traces (struct ui_traces). The pane keeps the time for
  * which it was opened; moving its cursor moves the rows' cursor. */
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "base/mem.h"
-#include "base/timefmt.h"
+#include "base/base.h"
 #include "ui/panes/pane.h"
 
 #define AROUND_NS 1000000  /* length of the interval before and after the cursor, ns */

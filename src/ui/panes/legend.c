@@ -1,7 +1,5 @@
 /* The legend, and the theme picker, which applies the selected theme immediately. */
-#include <string.h>
-
-#include "base/text.h"
+#include "base/base.h"
 #include "ui/panes/pane.h"
 
 static struct glyph pure_glyph(const struct app *app, unsigned code, bool owners)

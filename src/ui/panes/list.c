@@ -1,8 +1,6 @@
 /* Lists: lines of text that cover the rows. See pane.h; pager.c scrolls and filters the lines. */
+#include "base/base.h"
 #include "ui/panes/pane.h"
-
-#include <stdio.h>
-#include <string.h>
 
 void list_open(struct app *app, struct pane *p)
 {

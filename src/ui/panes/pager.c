@@ -1,13 +1,8 @@
 #include "ui/panes/pager.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "ui/core/text_filter.h"
-#include "base/mem.h"
-#include "base/text.h"
 #include "ui/input/keys.h"
 
 #define SAMPLE_COLUMNS 5  /* a sample's columns, including the space after it */

@@ -1,10 +1,7 @@
 /* A list of text lines over the rows (help, details, bookmarks, themes, requests): scrolls, filters and picks lines. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
+#include "base/base.h"
 #include "ui/terminal/screen.h"
 #include "ui/widgets/theme.h"
 

@@ -1,15 +1,11 @@
 #include "ui/panes/pane_export.h"
 
 #include <ctype.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/mem.h"
 #include "base/atomic_file.h"
-#include "base/text.h"
+#include "base/base.h"
 #include "ui/panes/pane.h"
 #include "ui/core/file_watch.h"
 
