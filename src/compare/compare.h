@@ -1,7 +1,7 @@
-/* Comparison of two histories, or of two windows of one history (diff), and replay of a recording with hypothetical
+/* Comparison of two histories, or of two windows in one history (diff), and a recording's replay with hypothetical
  * changes (what-if).
  *
- * Diff: both sides answer the same queries for each of DIFF_SLICES slices of time. Rows with equal names are compared,
+ * Diff: both sides answer the same queries for each of DIFF_SLICES time slices. Rows with equal names are compared,
  * whatever their TIDs and times. Every change comes with a confidence interval; all intervals share one confidence
  * level. */
 #pragma once
@@ -10,13 +10,13 @@
 #include "base/notes.h"
 #include "query/query.h"
 
-#define DIFF_SLICES 64          /* equal slices of a window */
-#define DIFF_BLOCK 4            /* slices per block of the bootstrap: this length's correlations are preserved */
+#define DIFF_SLICES 64          /* a window's equal slices */
+#define DIFF_BLOCK 4            /* slices per bootstrap block: correlations up to this length are preserved */
 #define DIFF_LEVEL 0.99         /* default confidence level */
 #define DIFF_WINDOW_MIN 6400000   /* minimum window, ns */
 
 #define DIFF_UNITS(X) X(UNIT_CPU, "cpu") X(UNIT_RATE, "1/s") X(UNIT_NS, "ns")
-/* X(code, name, unit). Units: cpu = ns per ns; 1/s; ns = duration of a request. */
+/* X(code, name, unit). Units: cpu = ns per ns; 1/s; ns = a request's duration. */
 #define DIFF_QUANTITIES(X) \
 	X(DIFF_LOST, "lost", UNIT_CPU)           /* runnable, but not running; parts by culprit */ \
 	X(DIFF_RAN, "ran", UNIT_CPU) \
@@ -24,7 +24,7 @@
 	X(DIFF_WAKES, "wakes", UNIT_RATE)        /* wakeups */ \
 	X(DIFF_EXITS, "exits", UNIT_RATE)        /* the vCPUs' VM exits; parts by exit reason */ \
 	X(DIFF_REQUESTS, "requests", UNIT_RATE)  /* requests that begin */ \
-	X(DIFF_LATENCY, "latency", UNIT_NS)      /* mean; parts by activity of the server, or actor on its CPU */ \
+	X(DIFF_LATENCY, "latency", UNIT_NS)      /* mean; parts by the server's activity, or actor on its CPU */ \
 	X(DIFF_P50, "latency_p50", UNIT_NS) \
 	X(DIFF_P90, "latency_p90", UNIT_NS) \
 	X(DIFF_P99, "latency_p99", UNIT_NS)
@@ -38,7 +38,7 @@ extern const char *const diff_quantity_name[DIFF_QUANTITY_COUNT + 1];  /* NULL-t
 extern const char *const diff_unit_name[];
 extern const enum diff_unit diff_unit_of[DIFF_QUANTITY_COUNT];
 
-/* Kinds of targets, in the rows' order. */
+/* Target kinds, in the rows' order. */
 #define DIFF_KINDS(X) X(DIFF_OF_REQUESTS, "requests") X(DIFF_OF_MACHINE, "machine") X(DIFF_OF_THREAD, "thread")
 #define DIFF_CODE(code, name) code,
 enum diff_kind { DIFF_KINDS(DIFF_CODE) DIFF_KIND_COUNT };
@@ -46,19 +46,19 @@ enum diff_kind { DIFF_KINDS(DIFF_CODE) DIFF_KIND_COUNT };
 extern const char *const diff_kind_name[DIFF_KIND_COUNT];
 
 struct diff_row {
-	const char *target;      /* the target's name, escaped: machine "Debian", all threads of a name "Debian/nginx",
+	const char *target;      /* the target's name, escaped: machine "Debian", all threads with one name "Debian/nginx",
 	                          * requests "Debian" or "Debian/GET" */
-	const char *by;          /* part of the total, escaped: culprit "host/burnP6" or "hypervisor", exit reason "hlt"; "":
+	const char *by;          /* the total's part, escaped: culprit "host/burnP6" or "hypervisor", exit reason "hlt"; "":
 	                          * the total */
 	uint8_t kind;            /* enum diff_kind */
 	uint8_t quantity;        /* enum diff_quantity */
 	double before, after;    /* the two sides' values, in the quantity's unit */
 	double change;           /* after - before */
-	double low, high;        /* confidence interval of the change */
+	double low, high;        /* the change's confidence interval */
 	double explains;         /* share of the total's change; NAN: the row is a total, or the total did not change
 	                          * significantly */
 	uint8_t alone;           /* side that alone contains the target's machine: 1 = before, 2 = after; 0: both do */
-	bool is_last;            /* findings_take_last() of the target's machine, on either side */
+	bool is_last;            /* findings_take_last() for the target's machine, on either side */
 	bool found;              /* finding: the interval excludes 0, and the change is large enough to report */
 };
 
@@ -68,7 +68,7 @@ struct diff {
 	size_t totals;           /* totals tested; they share the confidence level */
 	size_t targets;
 	double level;
-	void *texts;             /* memory of the rows' names; private */
+	void *texts;             /* the rows' names in memory; private */
 };
 
 struct diff_side {
@@ -77,17 +77,17 @@ struct diff_side {
 };
 
 struct diff_options {
-	double level;            /* joint confidence level of the intervals of all totals: with 0.99, equal sides show a
+	double level;            /* joint confidence level for all totals' intervals: with 0.99, equal sides show a
 	                          * finding once in 100 comparisons */
 	struct notes *notes;     /* receives notes about data that could not be compared; may be NULL */
 };
 
-/* Compares two sides. Reads the states of both histories once, and those of the 8 targets with the largest changes of
+/* Compares two sides. Reads both histories' states once, and those for the 8 targets with the largest changes of
  * loss a second time. */
 int diff_of(const struct diff_side side[2], const struct diff_options *options, struct diff *out, struct error *err);
 void diff_release(struct diff *d);
 
-/* Finds the target of a row in a history; among threads of one name, the thread that lost most within [from, to].
+/* Finds a row's target in a history; among threads with one name, the thread that lost most within [from, to].
  * Returns false if the history has no such target. */
 bool diff_find(const struct catalog *catalog, const struct diff_row *row, int64_t from, int64_t to, struct target *out);
 
@@ -115,13 +115,13 @@ bool diff_assertion_holds(const struct diff_assertion *a, const struct diff *d, 
 
 /* ---- What if: the recorded demand, replayed on a host where something is different ------------------------------- */
 
-#define WHATIF_CPUS 63       /* most CPUs of a replayed host */
+#define WHATIF_CPUS 63       /* most CPUs that a replayed host may have */
 
 struct whatif_change {
 	enum { WHATIF_WITHOUT, WHATIF_PIN, WHATIF_FREE, WHATIF_ADD_CPU, WHATIF_WEIGHT, WHATIF_NO_QUOTA } kind;
 	uint32_t *thread;        /* affected host threads, indices into catalog->thread */
 	size_t threads;
-	unsigned cpu;            /* WHATIF_PIN: number of the CPU */
+	unsigned cpu;            /* WHATIF_PIN: the CPU's number */
 	double weight;           /* WHATIF_WEIGHT: new weight; 1 = nice 0 */
 };
 /* Parses a change: "without host/burnP6", "without Ubuntu", "pin Debian/CPU0 -> CPU3", "free Debian" (allow all CPUs),
@@ -132,7 +132,7 @@ int whatif_parse(const struct catalog *catalog, const char *text, struct whatif_
 int whatif_check(const struct catalog *catalog, const struct whatif_change *change, size_t n, struct error *err);
 void whatif_change_release(struct whatif_change *c);
 
-/* Result for one quantity of one target. DIFF_LOST is the time runnable without a CPU, and exists for VMs and host
+/* Result for one target's quantity. DIFF_LOST is the time runnable without a CPU, and exists for VMs and host
  * threads only. */
 struct whatif_row {
 	char *target;           /* escaped */
@@ -140,23 +140,23 @@ struct whatif_row {
 	double recorded;         /* recorded value, in the quantity's unit */
 	double reproduced;       /* value in the replay without changes */
 	double value, low, high;  /* value in the replay with the changes, and its interval */
-	double throttled;        /* recorded time off the CPU because of quotas, not part of `recorded`; share of a CPU */
+	double throttled;        /* recorded time off the CPU because of quotas, not in `recorded`; per CPU */
 	double throttled_changed;  /* the same in the replay with the changes */
 	bool vague;              /* the interval is too wide to be an answer: reported in a note, not in the table */
 };
 
-#define WHATIF_ERROR_MAX 0.25   /* maximum relative error of the replayed waits for a usable replay */
+#define WHATIF_ERROR_MAX 0.25   /* a usable replay's maximum relative error in the waits */
 
 struct whatif {
 	struct whatif_row *row;  /* order: requests, machines, threads */
 	size_t rows, cap;
-	double error;            /* relative error of the waits in the replay without changes */
+	double error;            /* the waits' relative error in the replay without changes */
 	double quota_error;      /* the same error, relative to waits plus time off the CPU because of quotas */
 	double target_error;     /* error that decides whether the replay is usable: quota_error if a change lifts a quota,
 	                          * otherwise error */
-	int64_t slice, credit;   /* calibrated parameters of the scheduler model, ns */
+	int64_t slice, credit;   /* the scheduler model's calibrated parameters, ns */
 	size_t grouped;          /* threads with known cgroup weights */
-	bool weights_uncertain;  /* relative weights of threads that compete may differ from their nice levels */
+	bool weights_uncertain;  /* competing threads' relative weights may differ from their nice levels */
 };
 
 /* Replays the window with the changes. Fails for recordings without a host, with lost events, or with nested VMs. Notes

@@ -1,6 +1,6 @@
-/* Critical paths of distributed traces.
+/* Distributed traces' critical paths.
  *
- * All times are those of the host, to which the machines' clocks are synchronized. Spans of machines that were not
+ * All times are the host's, to which the machines' clocks are synchronized. Spans of machines that were not
  * recorded have no such times: their children belong to the nearest recorded span above, and the time that this one waited
  * for them is its time between. A child counts as sequential if it ends before the next one starts, within the errors of
  * both clocks.
@@ -14,20 +14,20 @@
 #include "latency/span_place.h"
 
 #define NONE SIZE_MAX
-#define KIND_SERVER 2    /* of OTLP */
+#define KIND_SERVER 2    /* OTLP's number */
 #define KIND_CONSUMER 5
 
-/* A span of the recording, in the order of trace, then start. */
+/* A span in the recording, ordered by trace, then start. */
 struct span_node {
 	size_t span, parent;     /* parent: a node's index; NONE: the span is a first one */
 	size_t child, children;  /* its children are order[child .. child + children - 1], sorted by end */
-	size_t trace;            /* number of the trace */
+	size_t trace;            /* the trace's number */
 	int32_t machine;
-	int64_t start, end;      /* ns of the host, closed */
-	int64_t error;           /* of both, ns */
+	int64_t start, end;      /* the host's ns, closed */
+	int64_t error;           /* error in both, ns */
 };
 
-/* A part of the path: of a node and its children, or (own) of the node alone. node NONE: between the first spans. */
+/* A part of the path: a node's and its children's, or (own) the node's alone. node NONE: between the first spans. */
 struct span_interval { size_t node; int64_t from, to; bool own; };
 
 struct path_search {
@@ -39,8 +39,8 @@ struct path_search {
 	struct span_node *node;
 	size_t nodes;
 	size_t *of_span;         /* each span's node, or NONE */
-	size_t *order;           /* nodes: the children of a node together; at the end the first spans, by trace */
-	size_t first, firsts;    /* first spans of the current trace: order[first .. first + firsts - 1] */
+	size_t *order;           /* nodes: a node's children together; at the end the first spans, by trace */
+	size_t first, firsts;    /* the current trace's first spans: order[first .. first + firsts - 1] */
 	struct span_interval *stack; /* the earliest part is on top */
 	size_t depth, depth_cap;
 	struct traces *out;
@@ -74,14 +74,14 @@ static uint64_t span_key(const char *trace, const char *id)
 	return hash_text(hash_text(HASH_BEGIN, trace), id);
 }
 
-/* Returns true if span a is the parent of span b, by ids. */
+/* Returns true if span a is span b's parent, by ids. */
 static bool is_parent(const struct span *a, const struct span *b)
 {
 	return strcmp(a->id, b->parent) == 0 && strcmp(a->trace, b->trace) == 0;
 }
 
-/* Finds the parent of each span of the file, by ids: parent[i] is an index, or NONE. Two spans may share an id (Zipkin:
- * client and server): then the server is the child of the other one, and the children's parent. */
+/* Finds each span's parent in the file, by ids: parent[i] is an index, or NONE. Two spans may share an id (Zipkin:
+ * client and server): then the server is the other one's child, and the children's parent. */
 static void find_parents(const struct spans *spans, size_t *parent)
 {
 	struct map by_id = MAP_INIT;
@@ -106,7 +106,7 @@ static void find_parents(const struct spans *spans, size_t *parent)
 	map_release(&by_id);
 }
 
-/* Replaces the parent of each span by the nearest one above that is a node; cuts cycles. */
+/* Replaces each span's parent by the nearest one above that is a node; cuts cycles. */
 static void skip_missing(const struct path_search *q, size_t *parent)
 {
 	enum { NEW, ON_WALK, DONE };
@@ -190,7 +190,7 @@ static void push(struct path_search *q, size_t node, int64_t from, int64_t to, b
 		*ARRAY_PUSH(q->stack, q->depth, q->depth_cap) = (struct span_interval){ node, from, to, own };
 }
 
-/* Fills the culprit of a step of a known thread. */
+/* Fills a step's culprit if its thread is known. */
 static int find_culprit(const struct path_search *q, const struct span_node *n, struct trace_step *step)
 {
 	struct request r = { .machine = (char *)(uintptr_t)q->catalog->machine[n->machine].name, .start = step->start,
@@ -204,7 +204,7 @@ static int find_culprit(const struct path_search *q, const struct span_node *n, 
 	return rc;
 }
 
-/* Adds a step of a node, or of no node. */
+/* Adds a node's step, or a step without a node. */
 static int add_step(struct path_search *q, size_t node, int64_t start, int64_t end)
 {
 	struct trace_step step = { .span = NONE, .machine = NO_MACHINE, .start = start, .end = end };
@@ -228,7 +228,7 @@ static int add_step(struct path_search *q, size_t node, int64_t start, int64_t e
 	return 0;
 }
 
-/* Returns the error of the order of two events of nodes: on one machine that of the file. */
+/* Returns how far two node events' order may err: on one machine the file's error. */
 static int64_t order_error(const struct path_search *q, const struct span_node *a, const struct span_node *b)
 {
 	return a->machine == b->machine ? q->spans->span[a->span].precision : a->error + b->error;
@@ -240,7 +240,7 @@ static bool is_asynchronous(const struct path_search *q, const struct span_node 
 	return q->spans->span[child->span].kind == KIND_CONSUMER || child->end > parent->end + order_error(q, parent, child);
 }
 
-/* Replaces a part of the path by those of the children on it, and by those of the node between them. */
+/* Replaces a part of the path by the children's parts on it, and by the node's between them. */
 static void split_part(struct path_search *q, struct span_interval part)
 {
 	const struct span_node *parent = part.node == NONE ? NULL : &q->node[part.node], *next = NULL;

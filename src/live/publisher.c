@@ -1,16 +1,16 @@
 /* Publishes counters to the processes that ask for them (`monitor --publish`; protocol: base/published_page.h).
  *
- * The BPF program writes the counters of a thread when it is scheduled, so that they are current whenever the thread
- * reads them. Each process has a page of its own, and gets a descriptor of this page only: the counters of other owners are
+ * The BPF program writes a thread's counters when it is scheduled, so that they are current whenever the thread
+ * reads them. Each process has a page of its own, and gets a descriptor for this page only: other owners' counters are
  * never in its memory. The page is a frozen BPF map; only the BPF program can write it. The kernel vouches for the process
- * (SO_PEERCRED). TIDs are looked up in that process only, while it lives (a descriptor of the process excludes that its PID
- * is used again) and has the user ID of the connection.
+ * (SO_PEERCRED). TIDs are looked up in that process only, while it lives (a process descriptor excludes that its PID
+ * is used again) and has the connection's user ID.
  *
- * Limits: LIVE_CLIENTS processes and MAX_PUBLISHED threads, half of them of one user; 255 threads each; LOOKUP_FAILURES
- * TIDs that do not exist, then the process is disconnected. The files of /proc that are read for a user, and for all, are
+ * Limits: LIVE_CLIENTS processes and MAX_PUBLISHED threads, one user has at most half; 255 threads each; LOOKUP_FAILURES
+ * TIDs that do not exist, then the process is disconnected. The /proc files that are read for a user, and for all, are
  * limited by time (struct allowance), so that new connections do not help. Messages are charged, too: those of a user who
- * has used up the allowance stay in their sockets. After each visit of the sockets the publisher rests for BEAT_NS, so that
- * no storm of messages wakes the monitor more often. Nothing here waits for a process. */
+ * has used up the allowance stay in their sockets. After each visit to the sockets the publisher rests for BEAT_NS, so that
+ * no message storm wakes the monitor more often. Nothing here waits for a process. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -28,24 +28,24 @@
 #include "live/victims.h"
 
 #define MAX_PUBLISHED 512
-#define SOURCE_HOST 1         /* SRBN_SOURCE_HOST of beacon/stealscope-mark.h */
+#define SOURCE_HOST 1         /* SRBN_SOURCE_HOST in beacon/stealscope-mark.h */
 #define SOURCE_GUEST 2        /* SRBN_SOURCE_GUEST */
-#define TICK_NS (10 * NS_PER_MS)  /* longest period of the kernel's tick: the steal clock is read at least that often */
+#define TICK_NS (10 * NS_PER_MS)  /* the kernel tick's longest period: the steal clock is read at least that often */
 #define LOOKUP_FAILURES 64
-#define LOOKUP_THREADS 4096   /* threads of a process among which a TID is searched */
-#define MESSAGES 32           /* messages of a process that are handled at a time */
+#define LOOKUP_THREADS 4096   /* threads per process among which a TID is searched */
+#define MESSAGES 32           /* messages per process that are handled at a time */
 #define USERS 64              /* users whose work is remembered */
-#define USER_READS 32768      /* files of /proc that may be read for a user at once, */
+#define USER_READS 32768      /* /proc files that may be read for a user at once, */
 #define USER_RATE 2048        /* and for each second, about 2 % of a CPU */
 #define ALL_READS 65536       /* the same for all users */
 #define ALL_RATE 8192
 #define FAILURE_READS 256     /* a TID that does not exist counts as so many */
-#define PAGE_READS 256        /* so does a connection: its page costs grace periods of the kernel */
+#define PAGE_READS 256        /* so does a connection: its page costs the kernel grace periods */
 #define RUN_NS (10 * NS_PER_MS)  /* publisher_run() begins nothing more after this time: the rest waits. On a busy machine a
                                * grace period takes a second */
-#define REST 2                /* sockets are not visited for that many times the duration of a visit */
+#define REST 2                /* sockets are not visited for that many times a visit's duration */
 #define BEAT_NS (10 * NS_PER_MS)  /* least time between two visits; a reader gives up after a second without one */
-#define CHECK_NS NS_PER_S     /* between two checks of the user ID of a process */
+#define CHECK_NS NS_PER_S     /* between two checks of a process's user ID */
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
@@ -76,7 +76,7 @@ struct publisher {
 	u32 own_space, flags, source;
 	u64 sessions;
 	unsigned threads;
-	int64_t checked, rests;   /* time of the last check; end of the rest after a visit, ns */
+	int64_t checked, rests;   /* the last check; end of the rest after a visit, ns */
 	int64_t run_end, serve_at;  /* when this visit begins nothing more; when sockets are visited again, ns */
 	unsigned visits;
 	struct allowance all, user[USERS];
@@ -85,7 +85,7 @@ struct publisher {
 
 /* ---- Processes ---------------------------------------------------------------------------------------------- */
 
-/* Inode number of the PID namespace of a process; 0: unknown. */
+/* Inode number of a process's PID namespace; 0: unknown. */
 static u32 read_space(int32_t pid)
 {
 	char path[64], text[64];
@@ -116,7 +116,7 @@ static bool read_status(int32_t pid, u32 tid, u32 *inner, u32 *uid)
 	return true;
 }
 
-/* Finds the thread of a process that has this TID in its own namespace. Returns the TID here; 0: none. Adds the number of
+/* Finds a process's thread that has this TID in its own namespace. Returns the TID here; 0: none. Adds the number of
  * files that were read to *reads. */
 static u32 find_thread(const struct publisher_client *c, u32 tid, int64_t *reads)
 {
@@ -148,7 +148,7 @@ static bool process_lives(const struct publisher_client *c)
 	return poll(&p, 1, 0) == 0;
 }
 
-/* A process that starts a program of another user must not read counters of that program. */
+/* A process that starts another user's program must not read that program's counters. */
 static bool owner_is_the_same(const struct publisher_client *c)
 {
 	u32 inner, uid;
@@ -389,7 +389,7 @@ static int listen_at(struct publisher *p, const char *path, struct error *err)
 	if (p->listener < 0 || bind(p->listener, (const struct sockaddr *)&a, sizeof a))
 		return error_system(err, "another monitor may publish there", "--publish %s", path);
 	memcpy(p->path, path, strlen(path) + 1);
-	/* Every user may connect: each gets the counters of the own process. */
+	/* Every user may connect: each gets the own process's counters. */
 	if (chmod(path, 0666) || listen(p->listener, LIVE_CLIENTS) ||
 	    epoll_ctl(p->events, EPOLL_CTL_ADD, p->listener, &event))
 		return error_system(err, NULL, "--publish %s", path);

@@ -1,16 +1,16 @@
 /* Comparison of two sides: aligns rows by name, estimates changes, corrects for multiple comparisons, and ranks the
  * rows.
  *
- * Step 1 compares the totals of every target: run time, loss, counts, latencies. Step 2 splits the largest changes of
+ * Step 1 compares every target's totals: run time, loss, counts, latencies. Step 2 splits the largest changes of
  * loss by culprit. All totals share the confidence level (Bonferroni), so equal sides show any finding in a fraction 1 -
  * level of all comparisons. Parts of a total are tested only if the total has changed, and share the level among
  * themselves (Benjamini and Bogomolov 2014).
  *
  * Order of the rows:
  * - findings first
- * - requests, then targets by the size of their change of loss; last those that findings take last (doc/findings.md)
+ * - requests, then targets by how much their loss changed; last those that findings take last (doc/findings.md)
  * - per target a quantity's total, then its parts by their share of the change
- * - last the parts of totals that are no findings */
+ * - last the parts whose totals are no findings */
 #include "base/base.h"
 #include "compare/compare.h"
 
@@ -31,18 +31,18 @@ const char *const diff_kind_name[DIFF_KIND_COUNT] = { DIFF_KINDS(DIFF_CODE) };
 const enum diff_unit diff_unit_of[DIFF_QUANTITY_COUNT] = { DIFF_QUANTITIES(DIFF_CODE) };
 #undef DIFF_CODE
 
-/* Minimum size of a finding, however significant: `threshold` in the quantity's unit, and `part`, a fraction of the
- * larger value. Counts depend on the phases of periodic events, which differ between runs of one system. */
+/* A finding's minimum size, however significant: `threshold` in the quantity's unit, and `part`, a fraction of the
+ * larger value. Counts depend on periodic events' phases, which differ between a system's runs. */
 static const struct { double threshold, part; } finding_min[DIFF_QUANTITY_COUNT] = {
 	[DIFF_LOST] = { 0.01, 0.01 }, [DIFF_RAN] = { 0.01, 0.01 },
 	[DIFF_GAPS] = { 10, 0.5 }, [DIFF_WAKES] = { 10, 0.5 }, [DIFF_EXITS] = { 10, 0.5 }, [DIFF_REQUESTS] = { 0.1, 0.5 },
 	[DIFF_LATENCY] = { 1000, 0.01 }, [DIFF_P50] = { 1000, 0.01 }, [DIFF_P90] = { 1000, 0.01 }, [DIFF_P99] = { 1000, 0.01 },
 };
-#define PART_THRESHOLD_FACTOR 0.1  /* factor of `threshold` for parts of a changed total */
+#define PART_THRESHOLD_FACTOR 0.1  /* factor on `threshold` for a changed total's parts */
 
 #define SPLIT_MAX 8   /* most targets with a loss split by culprit */
 
-/* requests: minimum number on both sides for a test of the quantile */
+/* requests: minimum number on both sides for testing the quantile */
 static const struct { uint8_t quantity; double p; size_t requests; } quantile[] = {
 	{ DIFF_P50, 0.5, 20 }, { DIFF_P90, 0.9, 50 }, { DIFF_P99, 0.99, 500 },
 };
@@ -60,10 +60,10 @@ struct comparison {
 	struct error err[2];
 	struct row_pair *pair;
 	size_t pairs, cap, totals;
-	struct diff_row *split;  /* rows of the targets with a loss split by culprit */
+	struct diff_row *split;  /* rows for the targets with a loss split by culprit */
 	size_t n_split;
 	double level;
-	bool two_recordings;     /* false: two windows of one recording */
+	bool two_recordings;     /* false: two windows in one recording */
 };
 
 /* ---- Reading both sides in parallel */
@@ -140,7 +140,7 @@ static double target_max(const struct ledger *l, const struct series *total)
 	return s ? s->max : 0;
 }
 
-/* Sets the change that another recording of the same system may show by chance: random_variation.c. */
+/* Sets the change that another recording on the same system may show by chance: random_variation.c. */
 static void add_variation(const struct comparison *w, struct row_pair *p)
 {
 	const struct series key = { .target = (char *)p->row.target, .by = (char *)"", .kind = p->row.kind,
@@ -158,8 +158,8 @@ static void add_variation(const struct comparison *w, struct row_pair *p)
 	          : p->row.quantity == DIFF_GAPS && p->row.kind == DIFF_OF_THREAD ? 1e9 * variation_of_gaps(variation) : 0;
 }
 
-/* Returns true if the quantity is known on both sides, or unknown on both and still comparable. Loss and exits of a VM
- * without a host trace are unknown; time that the host used counts as run time of the VM. */
+/* Returns true if the quantity is known on both sides, or unknown on both and still comparable. A VM's loss and exits
+ * without a host trace are unknown; time that the host used counts as the VM's run time. */
 static bool is_comparable(const struct comparison *w, const struct series *s)
 {
 	bool no_host[2] = { false };
@@ -172,7 +172,7 @@ static bool is_comparable(const struct comparison *w, const struct series *s)
 	return no_host[0] == no_host[1] && (!no_host[0] || s->kind == DIFF_OF_THREAD || s->quantity == DIFF_RAN);
 }
 
-/* Adds the pair of a series and its counterpart. A quantity that one side lacks counts as 0; but requests must occur on
+/* Pairs a series with its counterpart. A quantity that one side lacks counts as 0; but requests must occur on
  * both sides, and a missing machine's loss is unknown. */
 static void add_series(struct comparison *w, const struct series *s, int side)
 {
@@ -236,7 +236,7 @@ static void pair_all_rows(struct comparison *w)
 		add_quantiles(w, &w->ledger[0].latencies[i]);
 }
 
-/* Returns the quantity of the total to which a row belongs: quantiles belong to the latency. */
+/* Returns the quantity that a row's total has: quantiles belong to the latency. */
 static enum diff_quantity quantity_of_total(unsigned quantity)
 {
 	return diff_unit_of[quantity] == UNIT_NS ? DIFF_LATENCY : (enum diff_quantity)quantity;
@@ -285,7 +285,7 @@ static void test_pair(struct row_pair *p, double alpha)
 	           fabs(r->change) >= finding_min[r->quantity].part * size;
 }
 
-/* Tests the totals, and then the parts of totals that changed. */
+/* Tests the totals, and then the parts whose totals changed. */
 static void test_rows(struct comparison *w)
 {
 	struct family *f = mem_new(w->pairs, sizeof *f);
@@ -310,14 +310,14 @@ static void test_rows(struct comparison *w)
 	free(f);
 }
 
-/* ---- Order of the rows */
+/* ---- Row order */
 
 struct target_group {
 	const char *target;
 	uint8_t kind;
 	bool is_last;            /* as in its rows */
-	double weight;           /* size of the change of its loss, or of its mean latency */
-	double total[DIFF_QUANTITY_COUNT];  /* changes of the totals that are findings; 0: no finding */
+	double weight;           /* how much its loss changed, or its mean latency */
+	double total[DIFF_QUANTITY_COUNT];  /* changes in totals that are findings; 0: no finding */
 };
 
 struct ranked { struct diff_row row; const struct target_group *group; };
@@ -349,7 +349,7 @@ static struct target_group *group_targets(const struct comparison *w, size_t *gr
 	return g;
 }
 
-/* Returns true for a part without a total that is a finding: a part of a mean, if only a quantile changed. */
+/* Returns true for a part whose total is no finding: a mean's part, if only a quantile changed. */
 static bool is_part_without_total(const struct diff_row *r)
 {
 	return r->found && *r->by && isnan(r->explains);
