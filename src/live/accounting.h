@@ -1,19 +1,19 @@
-/* Accounting of waiting vCPU threads (private to live/). The same source is compiled for BPF (collector.bpf.c) and for
+/* Accounts waiting vCPU threads (private to live/). The same source is compiled for BPF (collector.bpf.c) and for
  * user space (tests).
  *
- * Each pCPU has a log of its last LIVE_LOG switches: time and incoming task. Each victim has one mark: its state and the
+ * Each pCPU logs its last LIVE_LOG switches: time and incoming task. Each victim has one mark: its state and the
  * time up to which its time is accounted. A transition claims the interval between the mark and now with one
  * compare-and-swap and adds it to exactly one state, so that no interval is counted twice, whichever CPU sees the
- * transition. A claimed waiting interval is split along the log of the pCPU where the victim waited: each part goes to
+ * transition. A claimed waiting interval is split along the pCPU's log where the victim waited: each part goes to
  * the task that had the pCPU.
  *
- * Invariants: the times of all states of a victim add up to the time since it was added; the pairs of a victim add up to
+ * Invariants: a victim's times in all states add up to the time since it was added; a victim's pairs add up to
  * its waiting time. Before the log wraps, account_cpu() accounts the waits on that pCPU.
  *
  * The including file defines: ATOMIC_ADD(pointer, n), ATOMIC_SWAP(pointer, old, new) (true: swapped),
  * victim_at(slot), cpu_at(cpu) (NULL: none), steal_of(cpu) (a CPU's steal clock, ns; 0: none),
  * pair_add(victim, entry, ns), task_is_throttled(address), the variable `live`, live_siblings (false: no core has several
- * CPUs), LIVE_GLOBAL, the attribute of functions
+ * CPUs), LIVE_GLOBAL, the functions' attribute
  * that the verifier checks on their own, and LIVE_REPEAT(n, step, arg): calls step(i, arg) for i from 0, at most n times,
  * until it returns 1. */
 #pragma once
@@ -25,7 +25,7 @@ static inline __attribute__((always_inline)) u64 mark_make(u64 ns, u32 state)
 	return ns << LIVE_MARK_BITS | state;
 }
 
-/* Adds time of the current wait to the candidates for its top culprit: exact up to LIVE_TOP culprits. */
+/* Adds the current wait's time to the candidates for its top culprit: exact up to LIVE_TOP culprits. */
 static inline __attribute__((always_inline)) void wait_add(struct live_victim *v, u32 culprit, u64 ns)
 {
 	for (int i = 0; i < LIVE_TOP; i++) {
@@ -39,7 +39,7 @@ static inline __attribute__((always_inline)) void wait_add(struct live_victim *v
 	v->top_other += ns;
 }
 
-/* Returns the culprit with the most time of the current wait; CULPRIT_SEVERAL if it may be one that is not a candidate. */
+/* Returns the culprit with most time in the current wait; CULPRIT_SEVERAL if it may be one that is not a candidate. */
 static inline __attribute__((always_inline)) u32 wait_top(const struct live_victim *v)
 {
 	u64 most = v->top_other;
@@ -53,7 +53,7 @@ static inline __attribute__((always_inline)) u32 wait_top(const struct live_vict
 	return culprit;
 }
 
-/* Adds waiting time by the owner of the task that had the pCPU. */
+/* Adds waiting time to the owner whose task had the pCPU. */
 static inline __attribute__((always_inline)) void owner_add(struct live_victim *v, const struct live_entry *e, u64 ns)
 {
 	if (e->culprit == CULPRIT_UNKNOWN)
@@ -64,10 +64,10 @@ static inline __attribute__((always_inline)) void owner_add(struct live_victim *
 		ATOMIC_ADD(&v->other_ns, ns);
 }
 
-/* A waiting interval of a victim, of which [from, end) is not yet split. */
+/* A victim's waiting interval; [from, end) is not yet split. */
 struct wait_walk { u64 from, end, head; u32 slot, cpu; };
 
-/* Takes the part of entry i, counted back from the latest one of the log. Returns 1 at the end. */
+/* Takes entry i's part, counted back from the log's latest entry. Returns 1 at the end. */
 static long account_entry(u32 i, void *arg)
 {
 	struct wait_walk *w = arg;
@@ -86,7 +86,7 @@ static long account_entry(u32 i, void *arg)
 	return w->end <= w->from;
 }
 
-/* Splits the waiting interval [from, to) of a victim along a pCPU's log. */
+/* Splits a victim's waiting interval [from, to) along a pCPU's log. */
 LIVE_GLOBAL int account_wait(u32 slot, u32 cpu, u64 from, u64 to)
 {
 	struct live_victim *v = victim_at(slot);
@@ -104,7 +104,7 @@ LIVE_GLOBAL int account_wait(u32 slot, u32 cpu, u64 from, u64 to)
 	return 0;
 }
 
-/* Takes the part of entry i of the log of the other CPU. */
+/* Takes entry i's part in the other CPU's log. */
 static long share_entry(u32 i, void *arg)
 {
 	struct wait_walk *w = arg;
@@ -125,7 +125,7 @@ static long share_entry(u32 i, void *arg)
 	return w->end <= w->from;
 }
 
-/* Splits the running interval [from, to) of a victim along the log of the other CPU of the core. */
+/* Splits a victim's running interval [from, to) along the log of the core's other CPU. */
 LIVE_GLOBAL int account_shared(u32 slot, u32 cpu, u64 from, u64 to)
 {
 	const struct live_cpu *c = cpu_at(cpu), *other = c && c->sibling ? cpu_at(c->sibling - 1) : 0;
@@ -157,7 +157,7 @@ static inline __attribute__((always_inline)) int state_waits(u32 state)
 	return state == LIVE_WAITING || state == LIVE_THROTTLED;
 }
 
-/* Ends the current wait of a victim at the time now. */
+/* Ends a victim's current wait at the time now. */
 static inline __attribute__((always_inline)) void wait_end(struct live_victim *v, u64 now)
 {
 	const u64 ns = v->wait_ns;
@@ -171,7 +171,7 @@ static inline __attribute__((always_inline)) void wait_end(struct live_victim *v
 	}
 }
 
-/* Adds the gain of the steal clock since the mark by the state before. cpu: where the victim is from now on. */
+/* Adds the steal clock's gain since the mark by the state before. cpu: where the victim is from now on. */
 static inline __attribute__((always_inline)) void steal_add(struct live_victim *v, u32 before, u32 cpu)
 {
 	const u64 clock = steal_of(v->cpu), gained = v->steal && clock > v->steal ? clock - v->steal : 0;
@@ -232,7 +232,7 @@ LIVE_GLOBAL int victim_move(u32 slot, u32 state, u32 cpu, u64 now)
 	return 0;
 }
 
-/* A victim that is scheduled out ran, but the event of its way in was lost: its time since the mark becomes unknown. */
+/* A victim that is scheduled out ran, but its switch-in event was lost: its time since the mark becomes unknown. */
 static inline __attribute__((always_inline)) void victim_was_missed(struct live_victim *v)
 {
 	const u64 old = v->mark;
@@ -267,7 +267,7 @@ static long account_slot(u32 slot, void *arg)
 	return 0;
 }
 
-/* Accounts the victims that wait for a pCPU, or run on the other CPU of its core, up to now, and finds out which of the
+/* Accounts the victims that wait for a pCPU, or run on its core's other CPU, up to now, and finds out which of the
  * former are throttled. */
 LIVE_GLOBAL int account_cpu(u32 cpu, u64 now)
 {
@@ -280,7 +280,7 @@ LIVE_GLOBAL int account_cpu(u32 cpu, u64 now)
 	return 0;
 }
 
-/* Adds the time that the outgoing task ran to the table of a pCPU. */
+/* Adds the time that the outgoing task ran to a pCPU's table. */
 static inline __attribute__((always_inline)) void run_add(struct live_cpu *c, const struct live_entry *e, u64 ns, u32 epoch)
 {
 	const u32 hash = e->culprit * 2654435769u >> 26;
@@ -300,7 +300,7 @@ static inline __attribute__((always_inline)) void run_add(struct live_cpu *c, co
 	c->run_other[epoch & 1] += ns;
 }
 
-/* Appends the incoming task of a switch on this pCPU to its log. Called after the transitions of both tasks. */
+/* Appends a switch's incoming task to the log on this pCPU. Called after both tasks' transitions. */
 static inline __attribute__((always_inline)) void log_append(struct live_cpu *c, u32 cpu, const struct live_entry *e,
                                                             u32 epoch)
 {

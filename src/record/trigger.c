@@ -10,9 +10,9 @@
 #include "record/transport.h"
 #include "record/trigger_target.h"
 
-#define DURATION_MAX (600 * NS_PER_S)  /* of a gap or a steal average */
-#define LASTING_WAIT (3 * NS_PER_S / 2)  /* ns without a change of schedstat after which a runnable thread waits */
-#define FIND_NS (2 * NS_PER_S)  /* between two searches of the threads of names and groups */
+#define DURATION_MAX (600 * NS_PER_S)  /* for a gap or a steal average */
+#define LASTING_WAIT (3 * NS_PER_S / 2)  /* ns without a change in schedstat after which a runnable thread waits */
+#define FIND_NS (2 * NS_PER_S)  /* between two searches for the threads of names and groups */
 #define FALSE_NS NS_PER_S  /* a trigger that was false for this time may fire again */
 #define TERM_TIMEOUT 5000  /* ms for a command to end after SIGTERM */
 #define REMEDY "use 'gap(web)>20ms', 'gap(thread:redis-server)>5ms', 'steal(web/CPU0)>30% for 1s', " \
@@ -24,24 +24,24 @@ enum trigger_kind { GAP, STEAL, THROTTLED, LOG, LOAD, EXIT, SIGNAL };  /* up to 
 struct waiting_thread {
 	int32_t pid, tid;
 	long long ran, waited;  /* ns since the thread's start */
-	long long runs;         /* number of times the thread was scheduled */
-	int64_t unchanged_since;  /* monotonic time of the last change of these values, ns; 0: not read yet */
+	long long runs;         /* how often the thread was scheduled */
+	int64_t unchanged_since;  /* monotonic time when these values last changed, ns; 0: not read yet */
 };
 
 struct trigger {
 	enum trigger_kind kind;
 	const char *text;
-	char *argument;         /* name of a target, or a command; of a log: the file */
+	char *argument;         /* a target's name, or a command; for a log: the file */
 	int64_t ns;             /* a gap's threshold, or a steal average's period, ns */
-	double limit;           /* threshold of a steal share (0..1) or of the load */
+	double limit;           /* threshold for a steal share (0..1) or the load */
 	struct waiting_thread *thread;  /* watched vCPU threads */
 	size_t threads, threads_cap;
-	int64_t *sum;           /* total waiting time of the threads at the last n_sums checks, ns: ring buffer */
+	int64_t *sum;           /* the threads' total waiting time at the last n_sums checks, ns: ring buffer */
 	size_t n_sums, checks;  /* checks: check count so far */
 	pid_t child;            /* the running command; 0: none */
 	bool is_vm;             /* the target is a VM or vCPU: its threads stay */
 	char *group;            /* THROTTLED: the control group's path */
-	int64_t total;          /* waiting time of the threads since they are watched, ns */
+	int64_t total;          /* the threads' waiting time since they are watched, ns */
 	struct trigger_log log;
 	int64_t false_since, held_until;  /* since when it is false, 0: it is true; a trigger that has fired waits */
 };
@@ -50,7 +50,7 @@ struct triggers {
 	const char *root;
 	struct trigger *trigger;
 	size_t n;
-	int64_t next;  /* time of the next check, monotonic ns */
+	int64_t next;  /* the next check, monotonic ns */
 	int64_t found;  /* time when the target threads were searched last, ns */
 	int64_t hold;
 	struct cgroup_tree tree;
@@ -58,7 +58,7 @@ struct triggers {
 
 /* ---- syntax */
 
-/* Parses the argument of "gap(web)>20ms". Returns the text after the parenthesis; NULL: syntax error. */
+/* Parses the argument in "gap(web)>20ms". Returns the text after the parenthesis; NULL: syntax error. */
 static const char *parse_argument(struct trigger *t, const char *text)
 {
 	const char *open = strchr(text, '('), *close = strrchr(text, ')');
@@ -116,7 +116,7 @@ static bool parse_trigger(struct trigger *t, const char *text)
 	return valid && t->ns >= TRIGGER_PERIOD / 100 && t->ns <= DURATION_MAX;
 }
 
-/* Finds the threads of the vCPUs that the argument selects: "any", "web", "web/CPU0". */
+/* Finds the vCPU threads that the argument selects: "any", "web", "web/CPU0". */
 static void find_vcpus(struct trigger *t, const struct vm *vm, size_t vms)
 {
 	const bool any = strcmp(t->argument, "any") == 0;
@@ -146,7 +146,7 @@ static void add_thread(void *arg, int32_t pid, int32_t tid)
 	*ARRAY_PUSH(s->t->thread, s->t->threads, s->t->threads_cap) = th;
 }
 
-/* Finds the threads of a name or group again: they come and go. */
+/* Finds a name's or group's threads again: they come and go. */
 static void find_threads(const char *root, struct trigger *t)
 {
 	struct target_search s = { t, t->thread, t->threads };
@@ -218,8 +218,8 @@ void triggers_free(struct triggers *t)
 
 /* ---- checks */
 
-/* Returns the length of a wait in progress, which the kernel's sums do not include; 0: none. On a tickless CPU the
- * kernel updates the sums of a running thread only once a second, so that only longer unchanged values show a wait. */
+/* Returns how long a wait in progress has lasted, which the kernel's sums do not include; 0: none. On a tickless CPU the
+ * kernel updates a running thread's sums only once a second, so that only longer unchanged values show a wait. */
 static int64_t current_wait(const char *root, const struct waiting_thread *th, int64_t now)
 {
 	if (now - th->unchanged_since < LASTING_WAIT)
@@ -230,8 +230,8 @@ static int64_t current_wait(const char *root, const struct waiting_thread *th, i
 	return runnable ? now - th->unchanged_since : 0;
 }
 
-/* Returns the longest wait of a thread since the last check, including waits in progress, ns. *sum: total waiting time
- * of all threads. */
+/* Returns a thread's longest wait since the last check, including waits in progress, ns. *sum: all threads' total
+ * waiting time. */
 static int64_t measure_waits(const char *root, struct trigger *t, int64_t now, int64_t *sum)
 {
 	int64_t longest = 0;
@@ -268,7 +268,7 @@ static bool check_steal(struct trigger *t, int64_t sum)
 	       (double)(sum - t->sum[oldest]) > t->limit * (double)t->ns * (double)(t->is_vm ? t->threads : 1);
 }
 
-/* Keeps the throttled time of the checks of the last second in t->sum. */
+/* Keeps the last second's throttled times in t->sum, one per check. */
 static bool check_throttled(const struct triggers *all, struct trigger *t)
 {
 	struct cgroup_stat stat;
@@ -339,7 +339,7 @@ void triggers_arm(struct triggers *t, int64_t now, int64_t hold)
 	}
 }
 
-/* Returns true if a trigger is true and was not before, or has stayed true for the time of t->hold. */
+/* Returns true if a trigger is true and was not before, or has stayed true for t->hold. */
 static bool trigger_fires(struct triggers *t, struct trigger *trigger, int64_t now)
 {
 	if (!trigger_is_true(t, trigger, now)) {

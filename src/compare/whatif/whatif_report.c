@@ -1,6 +1,6 @@
 /* Intervals of the what-if results. An interval covers: tasks that waited start their next work earlier (closed loop) or
- * at its recorded time (open loop); timers and handlers during a request depend on work or on time; the error of the
- * replay without changes; and the sampling error of another recording. */
+ * at its recorded time (open loop); timers and handlers during a request depend on work or on time; the
+ * replay's error without changes; and another recording's sampling error. */
 #include "compare/whatif/whatif_report.h"
 
 #include <math.h>
@@ -9,25 +9,25 @@
 #include "compare/whatif/apply_changes.h"
 #include "compare/diff/bootstrap.h"
 
-#define THREAD_WAIT_MIN 0.01    /* minimum share of the window for which waits of host threads are reported */
-#define RUN_VARIATION 0.001     /* share of a CPU by which two runs of one system may differ */
+#define THREAD_WAIT_MIN 0.01    /* minimum window share for which host threads' waits are reported */
+#define RUN_VARIATION 0.001     /* CPU share by which a system's two runs may differ */
 #define PINNING_EFFECT_MIN 0.1
-#define TESTED_WAIT_MIN 0.01           /* minimum share of the window: shorter waits do not test relative weights */
+#define TESTED_WAIT_MIN 0.01           /* minimum window share: shorter waits do not test relative weights */
 #define UNTESTED_WAIT_MIN 0.05
 #define PAIRS_REPORTED 3
-#define MISMATCH_WAIT_MIN 0.05     /* share of a CPU: smaller waits are not checked */
+#define MISMATCH_WAIT_MIN 0.05     /* CPU share: smaller waits are not checked */
 #define LENGTH_MISMATCH_MAX 1.3      /* half octaves; wrong weights (factor 2) have about 1.6, correct ones 0.4 */
-#define LENGTH_MISMATCH_WAIT_MIN 0.02     /* share of a CPU */
+#define LENGTH_MISMATCH_WAIT_MIN 0.02     /* CPU share */
 #define SKEW_MAX 0.3
-#define LATE_MAX 0.1        /* share of the requests */
-#define VAGUE_RATIO 4              /* ratio of high to low: a wider interval with the recorded value is no answer */
-#define VAGUE_WIDTH_MIN 0.05      /* share of a CPU: narrower intervals are always an answer */
+#define LATE_MAX 0.1        /* request share */
+#define VAGUE_RATIO 4              /* high / low: a wider interval with the recorded value is no answer */
+#define VAGUE_WIDTH_MIN 0.05      /* CPU share: narrower intervals are always an answer */
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
 #define OUTSIDE_PROBABILITY 0.05          /* probability that another run lies outside the interval */
 
-/* Multiple of the standard error that covers another run, which is a sample itself. The error may come from the longest
+/* Standard error's multiple that covers another run, which is a sample itself. The error may come from the longest
  * blocks, so their degrees of freedom apply. */
 static double rerun_factor(double variation)
 {
@@ -35,10 +35,10 @@ static double rerun_factor(double variation)
 }
 
 /* Appends a row; its interval is [low, high], widened by two errors:
- * - Systematic error (bias): the error of the best models of both kinds for this value, scaled to the changed value;
+ * - Systematic error (bias): the best models' error, of both kinds, for this value, scaled to the changed value;
  *   plus, of the changes' effect, the fraction that the replay misses of all waits and throttled time. Its sign
  *   repeats, so if it outweighs chance, the truth lies outside on one side only, which gets the whole probability.
- * - Sampling error: without a bias each side gets half of the probability. */
+ * - Sampling error: without a bias each side gets half the probability. */
 static struct whatif_row *add_row(struct whatif *out, unsigned kind, const char *target, unsigned quantity,
                                   double recorded, const double reproduced[2], double low, double high, double value,
                                   double min, double sample)
@@ -175,7 +175,7 @@ void whatif_report_waits(struct replays *r, struct whatif *out, struct notes *no
 
 ORDER_BY(compare_latencies, struct latency, RISING(ns))
 
-/* Collects the latencies of one kind of request, sorted. replayed: latencies by request, NULL: the recorded ones.
+/* Collects one request kind's latencies, sorted. replayed: latencies by request, NULL: the recorded ones.
  * in_time: interruptions are proportional to time instead of work. Returns their number. */
 static size_t collect_latencies(const struct replays *r, const char *kind, const double *replayed, bool in_time,
                            struct latency *out)
@@ -197,7 +197,7 @@ static size_t collect_latencies(const struct replays *r, const char *kind, const
 	return n;
 }
 
-/* requests: minimum number. more, fewer: maximum changes of the share of overlapping requests; beyond them the quantile
+/* requests: minimum number. more, fewer: maximum changes in the overlapping requests' share; beyond them the quantile
  * is omitted. */
 static const struct { uint8_t quantity; double p; size_t requests; double more, fewer; } quantile[] = {
 	{ DIFF_P50, 0.5, 20, 0.2, 0.5 }, { DIFF_P90, 0.9, 50, 0.05, 0.2 }, { DIFF_P99, 0.99, 100, 0.015, 0.02 },
@@ -223,7 +223,7 @@ struct answered { int64_t start, end, changed; };
 
 ORDER_BY(by_start, struct answered, RISING(start) RISING(end))
 
-/* Change of the share of requests that arrive while an earlier one is unanswered, if all requests arrive at their
+/* Change in the share of requests that arrive while an earlier one is unanswered, if all requests arrive at their
  * recorded times. Random overlaps occur both ways and cancel out. */
 static double contention_change(const struct replays *r, const char *kind)
 {
@@ -325,7 +325,7 @@ void whatif_report_requests(struct replays *r, struct whatif *out, struct notes 
 
 /* ---- Notes about uncertain results */
 
-/* Notes the omitted row count, and the threads of which the pinning is unknown. */
+/* Notes the omitted row count, and the threads whose pinning is unknown. */
 void whatif_note_omitted(const struct replays *r, const struct whatif_change *change, size_t changes, struct notes *notes)
 {
 	char name[TARGET_TEXT], *names = mem_dup("");

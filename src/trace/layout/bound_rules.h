@@ -1,4 +1,4 @@
-/* Rules of a layout, bound to a trace's event classes. Does not depend on a decoding library.
+/* A layout's rules, bound to a trace's event classes. Does not depend on a decoding library.
  *
  * Each decoder (libbabeltrace2, libtraceevent, native) provides three functions: one resolves a field by name, once per
  * event class; the others read a resolved field from an event. rules_fill() runs for every event and is inline, so that
@@ -12,17 +12,17 @@
 #include "trace/trace.h"
 
 #define FIELD_CPUS_MAX 512  /* most CPUs with a field of their own (ns_of_cpu) */
-#define FIELD_DEPTH_MAX 8  /* maximum nesting of structures and variants around a field */
+#define FIELD_DEPTH_MAX 8  /* maximum structures and variants nested around a field */
 
 enum root { ROOT_PACKET, ROOT_COMMON, ROOT_SPECIFIC, ROOT_PAYLOAD };
 enum leaf_type { LEAF_NONE, LEAF_UNSIGNED, LEAF_SIGNED, LEAF_BOOL, LEAF_BITS, LEAF_TEXT };
 
 struct field_step {
-	bool is_option;  /* an option of a variant; false: a member of a structure */
+	bool is_option;  /* a variant's option; false: a structure's member */
 	uint32_t index;
 };
 
-/* Location of a field in an event. */
+/* A field's location in an event. */
 struct field_path {
 	enum leaf_type leaf;  /* LEAF_NONE: the event class has no such field */
 	union {
@@ -31,11 +31,11 @@ struct field_path {
 			unsigned steps;
 			struct field_step step[FIELD_DEPTH_MAX];
 		};
-		struct {  /* ftrace: bytes of the record */
+		struct {  /* ftrace: the record's bytes */
 			unsigned offset, size;
-			bool dynamic, relative;  /* the bytes contain the offset and length of the field */
+			bool dynamic, relative;  /* the bytes contain the field's offset and length */
 		};
-		struct {  /* CTF, native decoder: slot of the decoded value (ctf/program.h) */
+		struct {  /* CTF, native decoder: the decoded value's slot (ctf/program.h) */
 			enum root from;
 			uint32_t slot;
 		};
@@ -55,7 +55,7 @@ struct bound_rule {
 struct bound_class {
 	struct bound_rule *rule;
 	size_t rules;
-	struct bound_rule *counters;  /* rule that makes a second event of each event of the class; NULL: none */
+	struct bound_rule *counters;  /* rule that makes a second event from each event in the class; NULL: none */
 	struct field_path cpu, tid, pid, comm;
 	char *name;          /* the event class's name; NULL: none */
 };
@@ -69,15 +69,15 @@ struct field_source {
 	const char *(*text)(const struct field_path *p, const void *event, size_t *max_len);
 };
 
-/* Binds the context fields, and the layout's rules for events of this name, to an event class. */
+/* Binds the context fields, and the layout's rules for events with this name, to an event class. */
 struct bound_class *rules_bind(const struct layout *l, const char *name, const struct field_source *s, const void *cls);
 void rules_free(struct bound_class *c);
 /* Returns how well the layout matches an event class: 100 for a sched_switch rule (required for any analysis), 1 for any
- * other. Sets the HANDLERS_ or ENABLED_ bit of the event in *enabled_events. */
+ * other. Sets the event's HANDLERS_ or ENABLED_ bit in *enabled_events. */
 size_t rules_score(const struct layout *l, const char *name, const struct field_source *s, const void *cls,
                    unsigned *enabled_events);
 
-/* Returns the hash of a key that combines several fields (finalizer of splitmix64), never negative; EVENT_ABSENT: a
+/* Returns a hash for a key that combines several fields (finalizer of splitmix64), never negative; EVENT_ABSENT: a
  * field is absent. */
 static inline int64_t rules_mixed_key(const struct bound_rule *b, const struct field_source *s, const void *event)
 {
@@ -109,7 +109,7 @@ static inline bool rules_apply(const struct bound_rule *b, const struct field_so
 	return text && layout_match(b->rule->pattern, text, max_len, word);
 }
 
-/* Returns the string id of a text field; EVENT_ABSENT: the event lacks the field. */
+/* Returns a text field's string id; EVENT_ABSENT: the event lacks the field. */
 static inline int64_t rules_name(const struct field_path *p, const struct field_source *s, struct string_cache *names,
                                  const void *event)
 {
@@ -118,7 +118,7 @@ static inline int64_t rules_name(const struct field_path *p, const struct field_
 	return text ? string_cache_put(names, text, max_len) : EVENT_ABSENT;
 }
 
-/* Returns the string id of a request's label; EVENT_ABSENT: none. */
+/* Returns a request label's string id; EVENT_ABSENT: none. */
 static inline int64_t rules_label(const struct field_path *p, const struct field_source *s, struct string_cache *names,
                                   const void *event)
 {
@@ -129,7 +129,7 @@ static inline int64_t rules_label(const struct field_path *p, const struct field
 	return n ? string_cache_put(names, label, n) : EVENT_ABSENT;
 }
 
-/* Returns the string id of the current thread's name; 0: not recorded. */
+/* Returns the current thread name's string id; 0: not recorded. */
 static inline uint32_t rules_comm(const struct bound_class *c, const struct field_source *s, struct string_cache *names,
                                   const void *event)
 {
@@ -208,7 +208,7 @@ static inline bool rules_args(const struct bound_rule *b, const struct field_sou
 	return true;
 }
 
-/* Sets kind and arguments of *ev by the first rule that applies. The context must be set. */
+/* Sets *ev's kind and arguments by the first rule that applies. The context must be set. */
 static inline void rules_fill(const struct bound_class *c, const struct field_source *s, struct string_cache *names,
                               const void *event, struct event *ev)
 {
@@ -228,7 +228,7 @@ static inline void rules_fill(const struct bound_class *c, const struct field_so
 	ev->named.name = string_cache_put(names, c->name, strlen(c->name));
 }
 
-/* Makes the second event of an event of a class with a rule `counters`; *ev is the first one. Returns false if there is
+/* Makes an event's second event, for a class with a rule `counters`; *ev is the first one. Returns false if there is
  * none. The second event precedes the first one in the trace. */
 static inline bool rules_counters(const struct bound_class *c, const struct field_source *s, const void *event,
                                   const struct event *ev, struct event *second)

@@ -1,10 +1,10 @@
-/* Reader of the files of perf record (perf.data), in file and in pipe format, of either byte order.
+/* Reads perf record's files (perf.data), in file and in pipe format, with either byte order.
  *
- * A file contains the ring buffers of all CPUs, in pieces. perf empties the buffers in rounds, so the order of the records
+ * A file contains all CPUs' ring buffers, in pieces. perf empties the buffers in rounds, so the order of the records
  * is known within two rounds only (perf_queue.h). Each CPU becomes a stream. Tracepoints contain the same bytes as in
- * the kernel's trace buffers; their formats are in the file, so that the layout of ftrace applies.
+ * the kernel's trace buffers; their formats are in the file, so that ftrace's layout applies.
  *
- * Threads and processes: each sample contains the process of the current thread. Records COMM, FORK and EXIT replace the
+ * Threads and processes: each sample contains the current thread's process. Records COMM, FORK and EXIT replace the
  * tracepoints task_rename, sched_process_fork and sched_process_exit where these were not recorded.
  *
  * Refused: files without formats (perf did not end normally), recordings of some processes only, and sampled tracepoints
@@ -15,9 +15,9 @@
 #include "trace/reader.h"
 
 enum perf_event_type { PERF_HARDWARE = 0, PERF_SOFTWARE = 1, PERF_TRACEPOINT = 2 };
-enum { PERF_CYCLES = 0, PERF_INSTRUCTIONS = 1 };  /* config of PERF_HARDWARE */
+enum { PERF_CYCLES = 0, PERF_INSTRUCTIONS = 1 };  /* PERF_HARDWARE's config */
 
-/* Bits of perf_attr.sample_type, in the order of the fields of a sample (perf_event_open(2)). */
+/* Bits in perf_attr.sample_type, in the order of a sample's fields (perf_event_open(2)). */
 enum perf_sample_bit {
 	SAMPLE_IP = 1 << 0, SAMPLE_TID = 1 << 1, SAMPLE_TIME = 1 << 2, SAMPLE_ADDR = 1 << 3, SAMPLE_READ = 1 << 4,
 	SAMPLE_CALLCHAIN = 1 << 5, SAMPLE_ID = 1 << 6, SAMPLE_CPU = 1 << 7, SAMPLE_PERIOD = 1 << 8, SAMPLE_STREAM_ID = 1 << 9,
@@ -29,7 +29,7 @@ enum perf_read_bit { READ_TIME_ENABLED = 1, READ_TIME_RUNNING = 2, READ_ID = 4, 
 /* An event that perf recorded. */
 struct perf_attr {
 	uint32_t type;
-	uint64_t config;         /* of a tracepoint: its format's id */
+	uint64_t config;         /* a tracepoint's format id */
 	uint64_t period, sample_type, read_format;
 	bool is_sampled;         /* a frequency was given: not every event was recorded */
 	bool has_trailer;        /* all records end with the fields of sample_type that identify time and CPU */
@@ -40,23 +40,23 @@ struct perf_attr {
 
 struct perf_file {
 	char *path;
-	uint64_t bytes;          /* size of the file, and of the files beside it (perf record --threads) */
+	uint64_t bytes;          /* the file's size, with the files beside it (perf record --threads) */
 	bool big_endian;
 	bool is_pipe;            /* written to a pipe: all descriptions are records */
 	bool is_simpleperf;      /* written by Android's simpleperf */
 	bool is_dir;             /* further records are in the files data.0, data.1, ... beside it */
 	uint64_t data_at, data_end;  /* the records' offsets */
 	uint64_t formats_at, formats_end;  /* offsets of the tracepoints' formats; 0: none */
-	char hostname[256], release[64];   /* release: of perf; "": not recorded */
+	char hostname[256], release[64];   /* release: perf's; "": not recorded */
 	uint32_t cpus;           /* possible CPU count; 0: not recorded */
-	int clock;               /* clockid_t, or PERF_CLOCK_DEFAULT: the clock of the kernel's scheduler */
+	int clock;               /* clockid_t, or PERF_CLOCK_DEFAULT: the kernel scheduler's clock */
 	bool is_tsc;             /* the default clock is the TSC, so that it is equal on all CPUs */
-	uint64_t clock_count;    /* time of that clock, and real time, read at once; 0: not recorded */
+	uint64_t clock_count;    /* that clock's time, and real time, read at once; 0: not recorded */
 	uint64_t clock_real;
-	uint64_t first, last;    /* times of the first and of the last sample, the samples' clock; 0: not recorded */
+	uint64_t first, last;    /* the first and the last sample's time, samples' clock; 0: not recorded */
 	struct perf_attr *attr;
 	size_t attrs, attrs_cap;
-	struct map attr_by_id;   /* index + 1 of the attribute */
+	struct map attr_by_id;   /* attribute index + 1 */
 	struct map cpu_by_id;    /* CPU on which the event with this id was recorded */
 	char *names;             /* lines "TID NAME" of the threads that existed at the start */
 	size_t names_len, names_cap;

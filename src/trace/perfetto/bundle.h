@@ -1,13 +1,13 @@
-/* Decodes the bundles of one CPU, one after the other, into events. */
+/* Decodes one CPU's bundles, one after the other, into events. */
 #pragma once
 
 #include "trace/pages/timestamp_check.h"
 #include "trace/perfetto/event_classes.h"
 #include "trace/perfetto/perfetto_file.h"
 
-enum { COMPACT_FIELDS = 13 };  /* highest number of a field of the compact encoding + 1 */
+enum { COMPACT_FIELDS = 13 };  /* highest field number in the compact encoding + 1 */
 
-/* The values of one field of the compact encoding, one per event. */
+/* One field's values in the compact encoding, one per event. */
 struct bundle_column {
 	int64_t *value;
 	size_t len, cap;
@@ -15,15 +15,15 @@ struct bundle_column {
 
 struct compact_field { const char *name; unsigned column; bool is_name; unsigned slot; };
 
-/* Fields of the events of one compact part: switches, or waking events. */
+/* Event fields in one compact part: switches, or waking events. */
 struct compact_part {
 	const struct event_class *cls;
 	struct compact_field field[6];
 	size_t fields;
-	unsigned prev_tid;       /* slot of the previous thread; 0: the events have none */
+	unsigned prev_tid;       /* the previous thread's slot; 0: the events have none */
 };
 
-/* State of decoding one stream. */
+/* State while one stream is decoded. */
 struct bundle_decoder {
 	/* set by the caller */
 	struct perfetto_classes *classes;
@@ -32,27 +32,27 @@ struct bundle_decoder {
 	struct event_sink *out;
 	uint32_t sequence;
 	uint16_t cpu;
-	int64_t offset;          /* from the clock of the events to the epoch, ns */
+	int64_t offset;          /* from the events' clock to the epoch, ns */
 
 	struct compact_part to, waking;  /* to: switches */
 	struct timestamp_check check;
-	uint64_t number;         /* of the current bundle */
-	int64_t first, last;     /* time of the first and of the last event, ns; INT64_MIN: none yet */
-	int64_t begin;           /* time since which no event of the CPU is missing before the first one, ns; 0: since the
+	uint64_t number;         /* the current bundle's number */
+	int64_t first, last;     /* the first and the last event's time, ns; INT64_MIN: none yet */
+	int64_t begin;           /* time since which no CPU event is missing before the first one, ns; 0: since the
 	                          * start of tracing; INT64_MIN: not recorded */
 	bool has_switch;
 	bool is_after_loss;      /* events before the next one are missing */
-	bool is_uncounted;       /* no counter of the kernel includes them */
-	int64_t current;         /* TID of the current thread; -1: unknown */
+	bool is_uncounted;       /* no kernel counter includes them */
+	int64_t current;         /* the current thread's TID; -1: unknown */
 	const char *damage;      /* reason why the rest of the current bundle cannot be decoded; NULL: none */
 
 	/* the current bundle */
-	struct bundle_column column[COMPACT_FIELDS];  /* by the number of the field */
-	struct bundle_comm { const char *at; size_t len; } *comm;  /* table of names of the compact encoding */
+	struct bundle_column column[COMPACT_FIELDS];  /* by field number */
+	struct bundle_comm { const char *at; size_t len; } *comm;  /* the compact encoding's name table */
 	size_t comms, comms_cap;
 	struct bundle_event { uint64_t ts; int64_t tid, flags; struct proto_field message; } *event;
 	size_t events, events_cap;
-	int64_t previous_end;    /* time of the last event of the previous bundle, ns; 0: it is the first one; INT64_MIN: not
+	int64_t previous_end;    /* the previous bundle's last event time, ns; 0: it is the first one; INT64_MIN: not
 	                          * recorded */
 };
 

@@ -1,9 +1,9 @@
-/* Classes of ftrace events in a Perfetto trace, bound to a layout's rules.
+/* ftrace event classes in a Perfetto trace, bound to a layout's rules.
  *
- * A class is the name of an event with its fields' names. It comes from one of three places:
- * - the table of events for which Perfetto defines a message with numbered fields (event_table.c);
+ * A class is an event's name with its fields' names. It comes from one of three places:
+ * - the event table: events for which Perfetto defines a message with numbered fields (event_table.c);
  * - a generic event, which contains its name and its fields' names;
- * - the description of a message that the bundle contains, for events of newer versions without a fixed message. */
+ * - a message description in the bundle, for newer versions' events without a fixed message. */
 #pragma once
 
 #include "trace/layout/bound_rules.h"
@@ -11,12 +11,12 @@
 #include "trace/reader.h"
 
 enum {
-	EVENT_SLOTS = 64,      /* fields of an event that are read, with its context */
-	SLOT_TID = 0, SLOT_FLAGS = 1,  /* context of all events */
-	SLOTS_CONTEXT = 2,     /* the fields of the class follow */
+	EVENT_SLOTS = 64,      /* event fields that are read, with the context */
+	SLOT_TID = 0, SLOT_FLAGS = 1,  /* all events' context */
+	SLOTS_CONTEXT = 2,     /* the class's fields follow */
 };
 
-/* Fields of one event. A text refers to the bytes of the bundle. */
+/* One event's fields. A text refers to the bundle's bytes. */
 struct event_values {
 	uint64_t present;      /* bit i: slot i has a value */
 	int64_t number[EVENT_SLOTS];
@@ -36,12 +36,12 @@ static inline void values_set_text(struct event_values *v, unsigned slot, const 
 	v->text[slot].len = len;
 }
 
-/* ---- table of events with a message (event_table.c) */
+/* ---- event table: events with a message (event_table.c) */
 
 enum { KNOWN_FIELDS = 7, KNOWN_SWITCH = 4, KNOWN_WAKING = 20, KNOWN_GENERIC = 327 };
 
 struct known_event {
-	uint16_t number;       /* field of the event's message in FtraceEvent */
+	uint16_t number;       /* the event message's field in FtraceEvent */
 	const char *name;
 	struct known_field { uint8_t number; bool is_text; const char *name; } field[KNOWN_FIELDS];  /* ends with number 0 */
 };
@@ -55,17 +55,17 @@ struct perfetto_classes;
 /* layouts: the best match is chosen, see event_mapping. */
 struct perfetto_classes *event_classes_new(struct event_mapping *m, struct string_cache *names);
 void event_classes_free(struct perfetto_classes *c);  /* c may be NULL */
-/* Returns the HANDLERS_ and ENABLED_ bits of an event, by its name, for the chosen layout. */
+/* Returns an event's HANDLERS_ and ENABLED_ bits, by its name, for the chosen layout. */
 unsigned event_classes_enabled(const struct perfetto_classes *c, const char *name);
 
-/* Adds the description of a message from a bundle. sequence: of its packet. */
+/* Adds a message's description from a bundle. sequence: its packet's. */
 void event_classes_describe(struct perfetto_classes *c, uint32_t sequence, const struct proto_field *description);
-/* Returns the class of events with a message in the table; NULL: none. */
+/* Returns the class for events with a message in the table; NULL: none. */
 const struct event_class *event_classes_known(struct perfetto_classes *c, uint32_t number);
-/* Returns the slot of a field of the class; EVENT_SLOTS: none. */
+/* Returns the slot for a class's field; EVENT_SLOTS: none. */
 unsigned event_class_slot(const struct event_class *cls, const char *field);
 
-/* Reads an event's message: the field `message` of FtraceEvent. Returns its class, and adds its fields to *v. */
+/* Reads an event's message: FtraceEvent's field `message`. Returns its class, and adds its fields to *v. */
 const struct event_class *event_classes_read(struct perfetto_classes *c, uint32_t sequence,
                                              const struct proto_field *message, struct event_values *v);
 
