@@ -326,7 +326,7 @@ static void test_lists_are_waited_for(void **state)
 	begin(&app, &stage, world);
 	free(press(&app, ":Debian/3525<Enter>"));
 	manual_offset_start(&app, "Debian", 3000);
-	for (const char *keys = "R"; *keys;)
+	for (const char *keys = "L"; *keys;)
 		viewer_key(&app, key_parse(&keys));
 	for (int i = 0; i < 50; i++)
 		free(settle(&app));

@@ -129,8 +129,10 @@ static void take_waits(struct app *app, struct overview *p)
 	p->waits_of = p->asked;
 	p->asked = SIZE_MAX;
 	query_close(query);
-	if (p->asked_all && p->follow == p->waits_of)
+	if (p->asked_all && p->follow == p->waits_of) {
+		app->message[0] = '\0';  /* that it is searched for */
 		overview_open_gap(app, p);
+	}
 }
 
 void overview_refresh(struct app *app, struct pane *pane)
