@@ -49,9 +49,9 @@ static void test_finding(void **state)
 	/* Statistics of a range list the waits first, because the other states may not fit. */
 	check_shows("key ^ v 9l 9l l l", "critical_task:  virt-preempt 10.6 ms  blocked", NULL);
 	/* Enter on a line of the flow or the steal matrix selects the row of its thread or machine; ] returns. */
-	check_shows("key > <Enter> <Tab> 5j <Enter>", "host/2101 burnP6 12:03", "Enter flow");
-	check_shows("key > <Enter> <Tab> 5j <Enter> ]", "\n Debian/3525 critical_task .1", "Enter go there");
-	check_shows("key > <Enter> <Tab> jj <Enter>", "\n Debian/880 sshd ", NULL);
+	check_shows("key > <Enter> <Tab> 4j <Enter>", "host/2101 burnP6 12:03", "Enter flow");
+	check_shows("key > <Enter> <Tab> 4j <Enter> ]", "\n Debian/3525 critical_task .1", "Enter go there");
+	check_shows("key > <Enter> <Tab> 6j <Enter>", "\n Debian/880 sshd ", NULL);
 	check_shows("key > <Enter> <Tab> <Enter>", "Debian lost ", NULL);
 	check_shows("key B <Tab> <Enter>", "host/2101 burnP6 12:03", NULL);
 	check_shows("key B <Tab> jjj <Enter>", "no row for this line", NULL);

@@ -23,24 +23,13 @@ static const char letters[FLOW_KIND_COUNT] = { '#', '!', '%', 'i', '-', '.', '='
 
 enum { GROUP_WAITING = -2, GROUP_IDLE = -3, GROUP_UNKNOWN = -4, GROUP_LIMITED = -5 };
 
-struct lane_row {
-	const struct flow_entry *entry;  /* NULL: a group */
-	int32_t group;
-	int64_t duration;
-	uint32_t lane;                   /* the lane's index */
-	uint32_t kind;                   /* kind whose letter the lane shows */
-};
-
 struct page {
 	const struct catalog *catalog;
 	const struct flow *f;
 	FILE *to;
-	struct lane_row *row;
-	size_t rows, row_cap;
-	int64_t *lane;                   /* time per cell, ns; one lane of `cells` cells after the other */
+	struct flow_tree tree;
+	int64_t *lane;                   /* time per cell, ns; one lane of `cells` cells per row after the other */
 	int width, cells, label;         /* columns */
-	size_t hidden_entries;
-	int64_t hidden_ns;
 };
 
 static int32_t group_of(int32_t system, uint32_t kind)
@@ -49,9 +38,9 @@ static int32_t group_of(int32_t system, uint32_t kind)
 	       kind == FLOW_LIMITED ? GROUP_LIMITED : kind == FLOW_UNKNOWN ? GROUP_UNKNOWN : system;
 }
 
-ORDER_BY(compare_rows, struct lane_row, FALLING(duration) FALLING(group))
+ORDER_BY(compare_rows, struct flow_row, FALLING(duration) FALLING(group))
 
-static size_t find_group(const struct lane_row *group, size_t groups, int32_t id)
+static size_t find_group(const struct flow_row *group, size_t groups, int32_t id)
 {
 	size_t g = 0;
 	while (g < groups && group[g].group != id)
@@ -59,34 +48,40 @@ static size_t find_group(const struct lane_row *group, size_t groups, int32_t id
 	return g;
 }
 
-/* Sorts the groups by their time, each followed by its printed entries. */
-static void page_layout(struct page *p, double threshold)
+/* Groups of idle and lost time have no threads. */
+static bool is_redundant(const struct flow *f, const struct flow_entry *e)
 {
-	const struct flow *f = p->f;
-	struct lane_row *group = NULL;
-	size_t groups = 0, cap = 0;
+	return (e->actor.kind == FLOW_IDLE_CPU || e->actor.kind == FLOW_UNKNOWN) && !*f->name[e->actor.name];
+}
+
+void flow_tree_make(struct flow_tree *t, const struct flow *f, double threshold)
+{
+	struct flow_row *group = NULL;
+	size_t groups = 0, cap = 0, row_cap = 0;
+	*t = (struct flow_tree){ 0 };
 	for (size_t i = 0; i < f->entries; i++) {
 		const struct flow_entry *e = &f->entry[i];
 		int32_t id = group_of(e->actor.machine, e->actor.kind);
 		size_t g = find_group(group, groups, id);
 		if (g == groups)
-			*ARRAY_PUSH(group, groups, cap) = (struct lane_row){ .group = id, .kind = e->actor.kind };
+			*ARRAY_PUSH(group, groups, cap) = (struct flow_row){ .group = id, .kind = e->actor.kind };
 		group[g].duration += e->duration;
 	}
-	ARRAY_SORT(group, groups, compare_rows);
+	if (groups)
+		qsort(group, groups, sizeof *group, compare_rows);
 	double span = (double)(f->end - f->start) + 1;
 	for (size_t g = 0; g < groups; g++) {
 		if ((double)group[g].duration / span >= threshold)
-			*ARRAY_PUSH(p->row, p->rows, p->row_cap) = group[g];
+			*ARRAY_PUSH(t->row, t->rows, row_cap) = group[g];
 		for (size_t i = 0; i < f->entries; i++) {
 			const struct flow_entry *e = &f->entry[i];
 			if (group_of(e->actor.machine, e->actor.kind) != group[g].group)
 				continue;
 			if (e->share < threshold) {
-				p->hidden_entries++;
-				p->hidden_ns += e->duration;
-			} else {
-				*ARRAY_PUSH(p->row, p->rows, p->row_cap) = (struct lane_row){ .entry = e,
+				t->hidden_entries++;
+				t->hidden_ns += e->duration;
+			} else if (!is_redundant(f, e)) {
+				*ARRAY_PUSH(t->row, t->rows, row_cap) = (struct flow_row){ .entry = e,
 					.group = group[g].group, .duration = e->duration, .kind = e->actor.kind };
 			}
 		}
@@ -94,28 +89,36 @@ static void page_layout(struct page *p, double threshold)
 	free(group);
 }
 
+void flow_tree_release(struct flow_tree *t)
+{
+	free(t->row);
+	*t = (struct flow_tree){ 0 };
+}
+
+bool flow_row_contains(const struct flow_row *r, const struct flow_entry *e)
+{
+	return r->entry ? r->entry == e : group_of(e->actor.machine, e->actor.kind) == r->group;
+}
+
 static int64_t cell_start(const struct page *p, int cell)
 {
 	return flow_column(p->f->start, p->f->end, (unsigned)cell, (unsigned)p->cells);
 }
 
-/* Fills the printed rows' lanes: an entry's time is added to the lanes of the entry and of its group. */
+/* Fills the rows' lanes: an entry's time is added to the lanes of the entry and of its group. */
 static void page_paint(struct page *p)
 {
 	const struct flow *f = p->f;
 	uint32_t *own = mem_new(f->entries, sizeof *own), *group = mem_new(f->entries, sizeof *group);
 	for (size_t i = 0; i < f->entries; i++)
 		own[i] = group[i] = UINT32_MAX;
-	for (uint32_t i = 0; i < p->rows; i++) {
-		struct lane_row *r = &p->row[i];
-		r->lane = i;
-		if (r->entry)
-			own[r->entry - f->entry] = i;
-		for (size_t k = 0; !r->entry && k < f->entries; k++)
-			if (group_of(f->entry[k].actor.machine, f->entry[k].actor.kind) == r->group)
-				group[k] = i;
+	for (uint32_t i = 0; i < p->tree.rows; i++) {
+		const struct flow_row *r = &p->tree.row[i];
+		for (size_t k = 0; k < f->entries; k++)
+			if (flow_row_contains(r, &f->entry[k]))
+				(r->entry ? own : group)[k] = i;
 	}
-	p->lane = mem_new(p->rows * (size_t)p->cells, sizeof *p->lane);
+	p->lane = mem_new(p->tree.rows * (size_t)p->cells, sizeof *p->lane);
 	flow_paint(f, own, (unsigned)p->cells, p->lane);
 	flow_paint(f, group, (unsigned)p->cells, p->lane);
 	free(own);
@@ -123,29 +126,30 @@ static void page_paint(struct page *p)
 }
 
 /* Writes only the thread, where the kind is already printed. */
-static void thread_text(const struct page *p, const struct actor *actor, char *buf, size_t size)
+static void thread_text(const struct catalog *catalog, const struct flow *f, const struct actor *actor, char *buf,
+                        size_t size)
 {
 	struct actor thread = *actor;
 	thread.kind = actor->kind == FLOW_WAITING && actor->tid < 0 ? FLOW_IRQ : FLOW_PREEMPTING;
-	actor_text(p->catalog, &thread, p->f->name[actor->name], ACTOR_PLAIN, NULL, buf, size);
+	actor_text(catalog, &thread, f->name[actor->name], ACTOR_PLAIN, NULL, buf, size);
 }
 
-static void row_label(const struct page *p, const struct lane_row *r, char *buf, size_t size)
+void flow_row_text(const struct catalog *catalog, const struct flow *f, const struct flow_row *r, char *buf, size_t size)
 {
 	const struct flow_entry *e = r->entry;
 	char name[256];
 	if (!e) {
-		text_escape(buf, size, r->group >= 0 ? p->catalog->machine[r->group].name :
+		text_escape(buf, size, r->group >= 0 ? catalog->machine[r->group].name :
 		            r->group == GROUP_WAITING ? "waiting for a wakeup by" :
 		            r->group == GROUP_LIMITED ? "limited by" :
 		            r->group == GROUP_IDLE ? "idle CPU" : r->group == GROUP_UNKNOWN ? "unknown" : "?");
 		return;
 	}
-	text_escape(name, sizeof name, p->f->name[e->actor.name]);
+	text_escape(name, sizeof name, f->name[e->actor.name]);
 	if (e->actor.kind == FLOW_WAITING && e->actor.machine < 0)
 		snprintf(buf, size, "%s", *name ? name : "unknown waker");
 	else if (e->actor.kind == FLOW_WAITING)
-		thread_text(p, &e->actor, buf, size);
+		thread_text(catalog, f, &e->actor, buf, size);
 	else if (e->actor.tid >= 0)
 		snprintf(buf, size, "%" PRId32 "%s%s%s", e->actor.tid, *name ? " " : "", name,
 		         e->actor.kind == FLOW_HYPERVISOR ? " (hypervisor)" : "");
@@ -159,27 +163,22 @@ static double share_of(const struct flow *f, int64_t ns)
 	return (double)ns / ((double)(f->end - f->start) + 1);
 }
 
-static void print_row(const struct page *p, const struct lane_row *r)
+static void print_row(const struct page *p, size_t number)
 {
+	const struct flow_row *r = &p->tree.row[number];
 	char label[LABEL_TEXT], duration[TIME_TEXT], share[16];
 	int indent = r->entry ? 2 : 0;
-	row_label(p, r, label, sizeof label);
+	flow_row_text(p->catalog, p->f, r, label, sizeof label);
 	const int pad = p->label - indent - text_width(text_shorten(label, p->label - indent));
 	fprintf(p->to, "%*s%s%*s%10s %6s |", indent, "", label, pad, "", time_duration(duration, r->duration),
 	        text_share(share, share_of(p->f, r->duration)));
 	for (int c = 0; c < p->cells; c++) {
-		int64_t ns = p->lane[(size_t)r->lane * (size_t)p->cells + (size_t)c];
+		int64_t ns = p->lane[number * (size_t)p->cells + (size_t)c];
 		int64_t span = (c + 1 < p->cells ? cell_start(p, c + 1) : p->f->end + 1) - cell_start(p, c);
 		fputc(ns == 0 ? ' ' : 2 * (double)ns >= (double)span ? letters[r->kind] :
 		      10 * (double)ns >= (double)span ? ':' : ',', p->to);
 	}
 	fputs("|\n", p->to);
-}
-
-/* Groups of idle and lost time have no threads. */
-static bool is_redundant(const struct page *p, const struct lane_row *r)
-{
-	return r->entry && (r->group == GROUP_IDLE || r->group == GROUP_UNKNOWN) && !*p->f->name[r->entry->actor.name];
 }
 
 static void print_summary(const struct page *p, const struct target *s)
@@ -222,7 +221,7 @@ static void print_intervals(const struct page *p)
 		const struct actor *actor = &p->f->entry[iv->entry].actor;
 		char cpu[16] = "";
 		if (actor->machine >= 0 && (actor->kind == FLOW_HYPERVISOR || actor->kind == FLOW_WAITING))
-			thread_text(p, actor, text, sizeof text);
+			thread_text(p->catalog, p->f, actor, text, sizeof text);
 		else
 			actor_text(p->catalog, actor, p->f->name[actor->name], ACTOR_PLAIN, NULL, text, sizeof text);
 		if (iv->pcpu >= 0)
@@ -241,8 +240,8 @@ static void print_legend(const struct page *p)
 		[FLOW_LIMITED] = "limit", [FLOW_UNKNOWN] = "unknown", [FLOW_CURRENT] = "others, or provider" };
 	bool occurs[FLOW_KIND_COUNT] = { false };
 	char text[256] = "";
-	for (size_t i = 0; i < p->rows; i++)
-		occurs[p->row[i].kind] = true;
+	for (size_t i = 0; i < p->tree.rows; i++)
+		occurs[p->tree.row[i].kind] = true;
 	for (int k = 0; k < FLOW_KIND_COUNT; k++) {
 		size_t used = strlen(text);
 		if (occurs[k])
@@ -256,11 +255,11 @@ static void print_legend(const struct page *p)
 static void print_left_out(const struct page *p, double threshold)
 {
 	char d[TIME_TEXT], share[16];
-	if (p->hidden_entries)
-		fprintf(p->to, "left out: %zu %s below %g %% each, %s (%s) in total\n", p->hidden_entries,
-		        p->hidden_entries == 1 ? "entry" : "entries", 100 * threshold,
-		        time_duration(d, p->hidden_ns),
-		        text_share(share, share_of(p->f, p->hidden_ns)));
+	if (p->tree.hidden_entries)
+		fprintf(p->to, "left out: %zu %s below %g %% each, %s (%s) in total\n", p->tree.hidden_entries,
+		        p->tree.hidden_entries == 1 ? "entry" : "entries", 100 * threshold,
+		        time_duration(d, p->tree.hidden_ns),
+		        text_share(share, share_of(p->f, p->tree.hidden_ns)));
 }
 
 static int page_width(int width)
@@ -287,20 +286,19 @@ int flow_write_text(const struct catalog *catalog, const struct flow *f, const s
 	p.width = page_width(options->width);
 	p.cells = (int)flow_text_columns(options->width);
 	p.label = label_width(p.width);
-	page_layout(&p, options->threshold);
+	flow_tree_make(&p.tree, f, options->threshold);
 	page_paint(&p);
 	for (size_t i = 0; i < options->headers; i++)
 		fprintf(to, "%s\n", options->header[i]);
 	print_summary(&p, s);
-	for (size_t i = 0; i < p.rows; i++)
-		if (!is_redundant(&p, &p.row[i]))
-			print_row(&p, &p.row[i]);
-	if (p.rows)
+	for (size_t i = 0; i < p.tree.rows; i++)
+		print_row(&p, i);
+	if (p.tree.rows)
 		print_legend(&p);
 	print_left_out(&p, options->threshold);
 	if (options->intervals)
 		print_intervals(&p);
-	free(p.row);
+	flow_tree_release(&p.tree);
 	free(p.lane);
 	if (fflush(to) != 0 || ferror(to))
 		return error_system(err, "make room or choose another place", "writing the flow");

@@ -985,6 +985,24 @@ struct query *explain_open(const struct catalog *catalog, const struct target *s
  * host/2101 burnP6 on CPU3". The time is the start of the interval (or gap) that contains t. */
 struct query *status_open(const struct catalog *catalog, const struct target *s, int64_t t);
 
+/* A flow as a tree: groups (machines, waiting, idle, limits) by time, each followed by its entries. */
+struct flow_row {
+	const struct flow_entry *entry;  /* NULL: a group */
+	int32_t group;                   /* machine, or a negative number */
+	int64_t duration;                /* ns */
+	uint32_t kind;                   /* of the entry; of a group: of its first entry */
+};
+struct flow_tree {
+	struct flow_row *row;
+	size_t rows, hidden_entries;     /* hidden: entries with a share below the threshold */
+	int64_t hidden_ns;
+};
+void flow_tree_make(struct flow_tree *t, const struct flow *f, double threshold);  /* borrows the flow's entries */
+void flow_tree_release(struct flow_tree *t);
+bool flow_row_contains(const struct flow_row *r, const struct flow_entry *e);  /* true: the row has the entry's time */
+/* Writes "216 burnP6" below its machine, "waiting for a wakeup by", escaped. */
+void flow_row_text(const struct catalog *catalog, const struct flow *f, const struct flow_row *r, char *buf, size_t size);
+
 struct flow_text {
 	int width;                  /* width of the text in columns; 0: 80 */
 	double threshold;           /* entries with a smaller share are counted but not printed: 0.001 = 0.1 % */

@@ -52,9 +52,31 @@ static int report_intervals(FILE *out, struct report_how how, const struct catal
 	return report_end(r, err);
 }
 
+/* Writes the tree into a table in memory for the viewer, which draws the bars. */
+static int report_tree(struct report_how how, const struct catalog *catalog, const struct flow *f, double threshold)
+{
+	static const struct column columns[] = { { NULL, "actor", COL_TEXT }, { NULL, "time", COL_DURATION },
+		{ NULL, "share", COL_SHARE } };
+	static const struct report_shape shape = REPORT_SHAPE("flow", columns);
+	struct flow_tree t;
+	flow_tree_make(&t, f, threshold);
+	struct report *r = report_begin(NULL, how, &shape, NULL);
+	for (size_t i = 0; i < t.rows; i++) {
+		char text[ACTOR_TEXT] = "  ";
+		const size_t indent = t.row[i].entry ? 2 : 0;
+		flow_row_text(catalog, f, &t.row[i], text + indent, sizeof text - indent);
+		report_row(r, (struct value[]){ VAL_SHOWN(text), VAL_INT(t.row[i].duration),
+		                                VAL_REAL((double)t.row[i].duration / ((double)(f->end - f->start) + 1)) });
+	}
+	flow_tree_release(&t);
+	return report_end(r, NULL);
+}
+
 int report_flow(FILE *out, struct report_how how, const struct catalog *catalog, const struct target *s,
                 const struct flow *f, const struct flow_text *options, const struct origin *o, struct error *err)
 {
+	if (how.table)
+		return report_tree(how, catalog, f, options->threshold);
 	if (how.format == FORMAT_TEXT && options) {
 		struct flow_text text = *options;
 		text.header = (const char *const *)o->line;

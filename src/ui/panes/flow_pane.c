@@ -13,21 +13,16 @@
 #include "ui/panes/pane.h"
 #include "ui/panes/pane_export.h"
 
-#define MACHINE_SUM UINT32_MAX  /* value of flow_line.entry for a machine's line */
+#define THRESHOLD 0.001   /* smallest share of a line, as in the command */
 #define CACHED_LANES 64   /* lines for which bars are cached */
 
 struct flow_pane {
-	struct pane pane;
+	struct table_pane table;
 	uint32_t thread;
 	struct flow flow;
-	struct flow_line {
-		int32_t machine;
-		uint32_t entry;    /* index into flow.entry; WHOLE: the line is the sum of the machine */
-		int64_t duration;  /* time of the actor or machine, ns */
-	} *line;
-	size_t lines_cap;
+	struct flow_tree tree; /* the rows of the report */
 	int widest;            /* the widest name's columns */
-	struct cell *lane;     /* bars: lane_cols cells for each line, the first for line lane_top; NULL: none */
+	struct cell *lane;     /* bars: lane_cols cells for each row, the first for row lane_top; NULL: none */
 	size_t lane_top;
 	int lane_cols;
 	int64_t lane_from, lane_step;  /* window for which the bars were made: start, ns, and ns per cell */
@@ -36,50 +31,15 @@ struct flow_pane {
 static void flow_pane_drop_answer(struct pane *pane)
 {
 	struct flow_pane *p = (struct flow_pane *)pane;
+	flow_tree_release(&p->tree);
 	flow_release(&p->flow);
-	free(p->line);
 	free(p->lane);
-	*p = (struct flow_pane){ .pane = p->pane, .thread = p->thread, .widest = p->widest };
+	*p = (struct flow_pane){ .table = p->table, .thread = p->thread, .widest = p->widest };
 }
 
-/* Returns true for shares that would be shown as 0.0 %: their lines are counted but not listed. */
-static bool is_small(const struct flow *f, int64_t duration)
+static const struct flow_row *row_of(const struct pane *pane, size_t i)
 {
-	return (double)duration < 0.0005 * (double)(f->end - f->start + 1);
-}
-
-/* Makes the lines: machines sorted by their sums, and below each machine its entries in the order of the flow (longest
- * first). */
-static void make_lines(struct flow_pane *p)
-{
-	const struct flow *f = &p->flow;
-	p->pane.lines = 0;
-	for (size_t i = 0; i < f->entries; i++) {
-		size_t k = 0;
-		while (k < p->pane.lines && p->line[k].machine != f->entry[i].actor.machine)
-			k++;
-		if (k == p->pane.lines)
-			*ARRAY_PUSH(p->line, p->pane.lines, p->lines_cap) = (struct flow_line){ f->entry[i].actor.machine, MACHINE_SUM,
-				                                                                    0 };
-		p->line[k].duration += f->entry[i].duration;
-	}
-	size_t machines = p->pane.lines;
-	for (size_t i = 1; i < machines; i++)
-		for (size_t k = i; k > 0 && p->line[k].duration > p->line[k - 1].duration; k--) {
-			struct flow_line swap = p->line[k];
-			p->line[k] = p->line[k - 1];
-			p->line[k - 1] = swap;
-		}
-	for (size_t s = 0; s < machines; s++) {
-		struct flow_line head = p->line[s];
-		*ARRAY_PUSH(p->line, p->pane.lines, p->lines_cap) = head;
-		for (size_t i = 0; i < f->entries; i++)
-			if (f->entry[i].actor.machine == head.machine && !is_small(f, f->entry[i].duration))
-				*ARRAY_PUSH(p->line, p->pane.lines, p->lines_cap) =
-					(struct flow_line){ head.machine, (uint32_t)i, f->entry[i].duration };
-	}
-	p->pane.lines -= machines;
-	memmove(p->line, p->line + machines, p->pane.lines * sizeof *p->line);
+	return &((const struct flow_pane *)pane)->tree.row[table_pane_row(pane, i)];
 }
 
 #define VALUE_COLUMNS 17  /* columns for the duration and the share */
@@ -118,40 +78,26 @@ static struct query *flow_pane_open_query(struct app *app, struct pane *pane, st
 	return flow_open(&app->catalog, &thread, pane->from, pane->to, &options, err);
 }
 
-static void line_text(const struct app *app, const struct flow *f, const struct flow_line *line, char *buf, size_t size)
+static int flow_pane_report(struct app *app, struct pane *pane, FILE *f, struct report_how how, struct origin *o,
+                            struct error *err)
 {
-	char actor[256];
-	if (line->entry == MACHINE_SUM) {
-		if (line->machine < 0)
-			snprintf(buf, size, "unattributed");
-		else
-			text_escape(buf, size, app->catalog.machine[line->machine].name);
-		return;
-	}
-	const struct flow_entry *e = &f->entry[line->entry];
-	actor_text(&app->catalog, &e->actor, e->actor.name < f->names ? f->name[e->actor.name] : NULL,
-	           ACTOR_PLAIN, NULL, actor, sizeof actor);
-	/* omits the machine's name, which is on the line above */
-	char machine[256];
-	size_t n = strlen(text_escape(machine, sizeof machine, e->actor.machine < 0 ? ""
-	                              : app->catalog.machine[e->actor.machine].name));
-	bool has_prefix = n > 0 && strncmp(actor, machine, n) == 0 && (actor[n] == '/' || actor[n] == ' ');
-	char *inner = n > 0 ? strstr(actor, " for ") : NULL;  /* a name like "hypervisor for Debian/151 fibonacci" */
-	if (!has_prefix && inner && strncmp(inner + 5, machine, n) == 0 && inner[5 + n] == '/')
-		memmove(inner + 5, inner + 6 + n, strlen(inner + 6 + n) + 1);
-	snprintf(buf, size, "  %s", has_prefix ? actor + n + 1 : actor);
+	const struct flow_pane *p = (const struct flow_pane *)pane;
+	const struct target target = { TARGET_THREAD, p->thread };
+	const struct flow_text text = { .threshold = THRESHOLD };
+	return report_flow(f, how, &app->catalog, &target, &p->flow, &text, o, err);
 }
 
 static void flow_pane_take_answer(struct app *app, struct pane *pane, struct query *q)
 {
 	struct flow_pane *p = (struct flow_pane *)pane;
-	char text[320];
+	char text[ACTOR_TEXT];
 	const int columns = lane_columns(p, app->w);
 	query_take(q, &p->flow);
-	make_lines(p);
-	for (size_t i = 0; i < pane->lines; i++) {
-		line_text(app, &p->flow, &p->line[i], text, sizeof text);
-		p->widest = text_width(text) > p->widest ? text_width(text) : p->widest;
+	flow_tree_make(&p->tree, &p->flow, THRESHOLD);
+	for (size_t i = 0; i < p->tree.rows; i++) {
+		flow_row_text(&app->catalog, &p->flow, &p->tree.row[i], text, sizeof text);
+		const int width = text_width(text) + (p->tree.row[i].entry ? 2 : 0);
+		p->widest = width > p->widest ? width : p->widest;
 	}
 	pane->preliminary = lane_columns(p, app->w) != columns;  /* the bars were computed for other columns */
 	app_layout(app, panes_label_w(app, pane));
@@ -230,21 +176,18 @@ static int vis_of_kind(uint8_t kind)
 	return kind < FLOW_KIND_COUNT ? vis[kind] : (int)VIS_UNKNOWN;
 }
 
-/* Computes the lanes to which each entry adds its cells. A line has a lane for each kind of entry. entry_lane: lane in
- * the entry's line; machine_lane: lane in the line of its machine; UINT32_MAX: none. */
-static void lanes_of_entries(const struct flow_pane *p, size_t n, uint32_t *entry_lane, uint32_t *machine_lane)
+/* Computes the lanes to which each entry adds its cells. A row has a lane for each kind of entry. entry_lane: lane in
+ * the entry's row; group_lane: lane in the row of its group; UINT32_MAX: none. */
+static void lanes_of_entries(const struct flow_pane *p, size_t n, uint32_t *entry_lane, uint32_t *group_lane)
 {
 	const struct flow *f = &p->flow;
-	for (size_t i = 0; i < f->entries; i++)
-		entry_lane[i] = machine_lane[i] = UINT32_MAX;
-	for (size_t l = 0; l < n; l++) {
-		const struct flow_line *line = &p->line[p->lane_top + l];
-		const uint32_t lane = (uint32_t)l * FLOW_KIND_COUNT;
-		if (line->entry != MACHINE_SUM)
-			entry_lane[line->entry] = lane + f->entry[line->entry].actor.kind;
-		for (size_t i = 0; line->entry == MACHINE_SUM && i < f->entries; i++)
-			if (f->entry[i].actor.machine == line->machine)
-				machine_lane[i] = lane + f->entry[i].actor.kind;
+	for (size_t i = 0; i < f->entries; i++) {
+		entry_lane[i] = group_lane[i] = UINT32_MAX;
+		for (size_t l = 0; l < n; l++) {
+			const struct flow_row *row = &p->tree.row[p->lane_top + l];
+			if (flow_row_contains(row, &f->entry[i]))
+				(row->entry ? entry_lane : group_lane)[i] = (uint32_t)l * FLOW_KIND_COUNT + f->entry[i].actor.kind;
+		}
 	}
 }
 
@@ -280,14 +223,14 @@ static void make_lanes(const struct app *app, struct flow_pane *p, int columns)
 		[VIS_RUNNING] = WAIT_SEVERITY, [VIS_VMM] = WAIT_SEVERITY, [VIS_WAKING] = WAIT_SEVERITY,
 		[VIS_HOST_BLOCKED] = WAIT_SEVERITY, [VIS_PREEMPTED] = WAIT_SEVERITY };
 	const struct flow *f = &p->flow;
-	size_t lines = p->pane.lines - p->lane_top < CACHED_LANES ? p->pane.lines - p->lane_top : CACHED_LANES,
+	size_t lines = p->tree.rows - p->lane_top < CACHED_LANES ? p->tree.rows - p->lane_top : CACHED_LANES,
 		   cols = (size_t)columns;
 	int64_t *ns = mem_new(lines * FLOW_KIND_COUNT * cols, sizeof *ns);
 	uint32_t *entry_lane = mem_new(f->entries, sizeof *entry_lane),
-			 *machine_lane = mem_new(f->entries, sizeof *machine_lane);
-	lanes_of_entries(p, lines, entry_lane, machine_lane);
+			 *group_lane = mem_new(f->entries, sizeof *group_lane);
+	lanes_of_entries(p, lines, entry_lane, group_lane);
 	add_cells(app, f, entry_lane, columns, ns);
-	add_cells(app, f, machine_lane, columns, ns);
+	add_cells(app, f, group_lane, columns, ns);
 	p->lane = mem_new(lines * cols, sizeof *p->lane);
 	p->lane_cols = columns;
 	p->lane_from = app->view.t0;
@@ -304,7 +247,7 @@ static void make_lanes(const struct app *app, struct flow_pane *p, int columns)
 	}
 	free(ns);
 	free(entry_lane);
-	free(machine_lane);
+	free(group_lane);
 }
 
 static void draw_lane(struct app *app, struct flow_pane *p, struct screen *s, int x, int y, int cols, size_t line)
@@ -322,21 +265,27 @@ static void draw_lane(struct app *app, struct flow_pane *p, struct screen *s, in
 	}
 }
 
-static void flow_pane_draw_line(struct app *app, struct pane *pane, struct screen *s, int y, size_t index, bool selected)
+/* Without space for bars the names get the rest of the screen. */
+static void flow_pane_arrange(struct app *app, struct pane *pane)
 {
 	struct flow_pane *p = (struct flow_pane *)pane;
-	const struct flow_line *line = &p->line[index];
-	const struct flow *f = &p->flow;
-	struct style style = pane_style(app, line->entry == MACHINE_SUM ? PART_TITLE : PART_NORMAL, selected);
-	char text[320], d[TIME_TEXT], part[16];
-	int name_w = name_columns(p, s->w), cols = lane_columns(p, s->w);
-	double share = (double)line->duration / (double)(f->end - f->start + 1);
-	line_text(app, f, line, text, sizeof text);
-	screen_text(s, 1, y, name_w - 1, style, text);
-	screen_printf(s, name_w + 1, y, s->w - name_w, style, "%8s %6s", time_duration(d, line->duration),
-	              text_share(part, share));
+	table_pane_arrange(app, pane);
+	if (!lane_columns(p, app->w) && p->table.has_table)
+		report_table_fit(&p->table.table, app->w - 2);
+}
+
+static enum part flow_pane_line_part(const struct pane *pane, size_t i)
+{
+	return row_of(pane, i)->entry ? PART_NORMAL : PART_TITLE;
+}
+
+static void flow_pane_draw_line(struct app *app, struct pane *pane, struct screen *s, int y, size_t i, bool selected)
+{
+	struct flow_pane *p = (struct flow_pane *)pane;
+	const int cols = lane_columns(p, s->w);
+	table_pane_draw_line(app, pane, s, y, i, selected);
 	if (cols > 0)
-		draw_lane(app, p, s, app->label_w + 1, y, cols, index);
+		draw_lane(app, p, s, app->label_w + 1, y, cols, table_pane_row(pane, i));
 }
 
 static void flow_pane_get_name(const struct app *app, const struct pane *pane, char *buf, size_t size)
@@ -352,11 +301,8 @@ static void flow_pane_get_title(const struct app *app, const struct pane *pane, 
 	int64_t a, b;
 	bool markers = pane_window(app, &a, &b);
 	char thread[320], head[512], d[TIME_TEXT], from[TIME_TEXT], omitted[64] = "";
-	size_t small = 0;
-	for (size_t i = 0; i < p->flow.entries; i++)
-		small += is_small(&p->flow, p->flow.entry[i].duration);
-	if (small)
-		snprintf(omitted, sizeof omitted, ", %zu below 0.05 %%", small);
+	if (p->tree.hidden_entries)
+		snprintf(omitted, sizeof omitted, ", %zu below %g %%", p->tree.hidden_entries, 100 * THRESHOLD);
 	flow_pane_get_name(app, pane, thread, sizeof thread);
 	snprintf(head, sizeof head, " %s %s %s + %s, %zu entr%s", thread, markers ? "A..B" : "from",
 	         ruler_time(from, &app->axis, p->flow.start, app->view.step),
@@ -373,12 +319,10 @@ static void flow_pane_get_file_name(const struct app *app, const struct pane *pa
 
 static int flow_pane_export(struct app *app, struct pane *pane, FILE *f, enum report_format format, struct error *err)
 {
-	const struct flow_pane *p = (const struct flow_pane *)pane;
-	struct target target = { TARGET_THREAD, p->thread };
-	const struct flow_text text = { .threshold = 0.001 };  /* as the command */
+	const struct target target = { TARGET_THREAD, ((const struct flow_pane *)pane)->thread };
 	struct origin o;
 	export_origin(app, pane, &target, &o);
-	int rc = report_flow(f, REPORT_WHOLE(format), &app->catalog, &target, &p->flow, &text, &o, err);
+	int rc = flow_pane_report(app, pane, f, REPORT_WHOLE(format), &o, err);
 	origin_release(&o);
 	return rc;
 }
@@ -387,11 +331,10 @@ static int flow_pane_export(struct app *app, struct pane *pane, FILE *f, enum re
 static void flow_pane_follow_line(struct app *app, struct pane *pane, size_t i)
 {
 	const struct flow_pane *p = (const struct flow_pane *)pane;
-	const struct flow_line *line = &p->line[i];
-	const struct actor machine = { .machine = line->machine, .tid = -1, .kind = FLOW_RUNNING };
-	const struct actor *actor = line->entry == MACHINE_SUM ? &machine : &p->flow.entry[line->entry].actor;
-	follow_to_actor(app, actor,
-	                line->entry != MACHINE_SUM && actor->name < p->flow.names ? p->flow.name[actor->name] : NULL);
+	const struct flow_row *row = row_of(pane, i);
+	const struct actor machine = { .machine = row->group < 0 ? -1 : row->group, .tid = -1, .kind = FLOW_RUNNING };
+	const struct actor *actor = row->entry ? &row->entry->actor : &machine;
+	follow_to_actor(app, actor, row->entry && actor->name < p->flow.names ? p->flow.name[actor->name] : NULL);
 }
 
 static void flow_pane_remap_rows(struct app *app, struct pane *pane, const struct rows *old, const struct rows *new)
@@ -403,8 +346,9 @@ static void flow_pane_remap_rows(struct app *app, struct pane *pane, const struc
 }
 
 const struct pane_ops flow_pane = {
-	.size = sizeof(struct flow_pane), .open = flow_pane_open, .query = flow_pane_open_query,
-	.take = flow_pane_take_answer, .name = flow_pane_get_name, .title = flow_pane_get_title,
+	.size = sizeof(struct flow_pane), .is_table = true, .open = flow_pane_open, .query = flow_pane_open_query,
+	.take = flow_pane_take_answer, .arrange = flow_pane_arrange, .report = flow_pane_report,
+	.line_part = flow_pane_line_part, .name = flow_pane_get_name, .title = flow_pane_get_title,
 	.label_width = flow_pane_label_width, .line = flow_pane_draw_line, .file = flow_pane_get_file_name,
 	.export = flow_pane_export, .follow = flow_pane_follow_line, .remap = flow_pane_remap_rows,
 	.drop_answer = flow_pane_drop_answer,
