@@ -2,11 +2,9 @@
 #include "index/recorded_reads.h"
 
 #include <stdatomic.h>
-#include <stdlib.h>
 
+#include "base/base.h"
 #include "base/bisect.h"
-#include "base/mem.h"
-#include "base/order.h"
 #include "base/parallel.h"
 #include "query/query.h"
 

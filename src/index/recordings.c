@@ -7,13 +7,10 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
+#include "base/base.h"
 #include "base/hash.h"
-#include "base/mem.h"
-#include "base/order.h"
 #include "index/index.h"
 #include "index/session.h"
 

@@ -1,8 +1,5 @@
 /* Cores, caches and NUMA nodes of the host's CPUs, from attributes that never change. */
-#include <stdlib.h>
-
-#include "base/mem.h"
-#include "base/order.h"
+#include "base/base.h"
 #include "query/query_internal.h"
 
 #define SIBLINGS_MAX 8  /* limit of the CPUs of one core: larger cores are damage and count as unknown */

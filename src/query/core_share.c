@@ -3,13 +3,10 @@
  * Cost: one sweep along time (steal_sweep.h), which resolves each pCPU once, and one walk over the running intervals of
  * each row. The window is divided among the processors; the sums of the parts are exact, so the answer does not
  * depend on their number. */
+#include "base/base.h"
 #include "query/core_sweep.h"
 #include "query/counter_walk.h"
 
-#include <stdlib.h>
-
-#include "base/mem.h"
-#include "base/order.h"
 #include "query/stepped_query.h"
 
 struct core_query {

@@ -1,11 +1,6 @@
 /* The critical path as a query in steps, and its sums by actor and culprit. */
+#include "base/base.h"
 #include "query/critical_path.h"
-
-#include <stdlib.h>
-
-#include "base/map.h"
-#include "base/mem.h"
-#include "base/order.h"
 
 ORDER_BY(compare_sums, struct path_sum, FALLING(duration) RISING(actor.tid))
 

@@ -7,13 +7,9 @@
  * the status, because VM entries were not recorded.
  *
  * Cost: one walk over the vCPUs' statuses. Memory: 8 bytes per exit, for exact percentiles. */
+#include "base/base.h"
 #include "query/query_internal.h"
 
-#include <stdlib.h>
-
-#include "base/mem.h"
-#include "base/number.h"
-#include "base/order.h"
 #include "base/rank_select.h"
 #include "query/stepped_query.h"
 #include "query/culprit.h"

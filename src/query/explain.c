@@ -4,13 +4,7 @@
  * All numbers come from the flow of the window; actor_text() and catalog_target_text() escape all names. */
 #include "query/explain.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
-#include "base/text.h"
-#include "base/timefmt.h"
+#include "base/base.h"
 
 #define NAMED_MAX 3      /* findings after the first one */
 

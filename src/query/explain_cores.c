@@ -1,7 +1,5 @@
 /* Sentences on the running time on a busy core, below the base frequency, or far from the memory. */
-#include <inttypes.h>
-
-#include "base/timefmt.h"
+#include "base/base.h"
 #include "query/explain.h"
 
 #define SHARERS_NAMED 3

@@ -1,12 +1,7 @@
 /* Sentences on the actors for which a thread slept: actors on its critical path, the culprits that delayed them, the
  * evidence, and the wakeup latency. Cost: the critical path's cost. */
+#include "base/base.h"
 #include "query/explain.h"
-
-#include <stdlib.h>
-
-#include "base/mem.h"
-#include "base/order.h"
-#include "base/timefmt.h"
 
 #define HELPERS_MAX 3
 #define MOSTLY_SHARE 0.5       /* minimum share of the sleep for which the actors account, for the word "mostly" */

@@ -1,15 +1,9 @@
 /* What the provider took from a guest without a host trace, by the guest's steal clock: from the attributes "Out By" and
  * "Steal Bound" of its vCPUs. */
+#include "base/base.h"
 #include "query/explain.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
 #include <time.h>
-
-#include "base/mem.h"
-#include "base/order.h"
-#include "base/text.h"
-#include "base/timefmt.h"
 
 #define PERIODS_MAX 4096
 #define REQUEST_SHARE 0.001  /* smaller shares of the time of the vCPUs are not worth a request to the provider */

@@ -1,10 +1,7 @@
 /* The sentence or paragraph on one moment, as a query: the flow of a long gap takes several steps. */
+#include "base/base.h"
 #include "query/explain.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "base/mem.h"
 #include "query/stepped_query.h"
 
 struct explain_query {

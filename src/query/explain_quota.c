@@ -1,11 +1,5 @@
 /* Sentences on the quota that kept a target off: whose limit it is, how often it was reached, and which threads used it. */
-#include <inttypes.h>
-#include <stdlib.h>
-
-#include "base/mem.h"
-#include "base/order.h"
-#include "base/text.h"
-#include "base/timefmt.h"
+#include "base/base.h"
 #include "query/explain.h"
 
 #define USERS_MAX 3

@@ -1,10 +1,6 @@
 /* Machines in plain sentences, one per line: running time, lost time and waits, and what the provider took. The culprits
  * are findings. */
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "base/timefmt.h"
+#include "base/base.h"
 #include "query/explain.h"
 
 #define MACHINES_MAX 5     /* limit of machines with sentences of their own; the others are summed */

@@ -1,10 +1,6 @@
 /* Sentences on the wakers that ended a target's sleeps; for a vCPU the kinds of its waits, and the main waker of each
  * kind. */
-#include <inttypes.h>
-#include <stdlib.h>
-
-#include "base/order.h"
-#include "base/timefmt.h"
+#include "base/base.h"
 #include "query/explain.h"
 
 #define NOTABLE 0.01     /* minimum share of the window for a sentence */

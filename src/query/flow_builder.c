@@ -1,12 +1,10 @@
 #include "query/flow_builder.h"
 
 #include <limits.h>
-#include <stdlib.h>
 
+#include "base/base.h"
 #include "base/int128.h"
 #include "base/bisect.h"
-#include "base/mem.h"
-#include "base/order.h"
 #include "query/query_internal.h"
 
 void flow_builder_init(struct flow_builder *g, int64_t from, int64_t to, const struct flow_options *options, bool is_part,

@@ -2,14 +2,9 @@
  *
  * Cost: one walk over the status of each row with gaps, then one flow per listed gap. Memory: 8 bytes per gap, for exact
  * percentiles, and the candidates for the list: at most 2 * top + 1024 at a time. */
+#include "base/base.h"
 #include "query/query_internal.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
-#include "base/number.h"
-#include "base/order.h"
 #include "base/rank_select.h"
 #include "query/stepped_query.h"
 

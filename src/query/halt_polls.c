@@ -1,14 +1,10 @@
 /* Halt polling: its success rate, the time until the guest continued, and the threads that waited for the polling pCPU.
  *
  * Cost: one walk over the polls, and one over all gaps if there are polls. Memory: a record per poll. */
+#include "base/base.h"
 #include "query/query_internal.h"
 
-#include <stdlib.h>
-
 #include "base/bisect.h"
-#include "base/mem.h"
-#include "base/number.h"
-#include "base/order.h"
 
 struct poll {
 	int64_t from, to;           /* ns, closed */

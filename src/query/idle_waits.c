@@ -2,15 +2,9 @@
  *
  * Uses only the vCPU's thread (its waker, and the context of the waker), so the guest needs no trace. Cost: one walk
  * over the statuses of these threads. Memory: a row per waker. */
+#include "base/base.h"
 #include "query/query_internal.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
-#include "base/order.h"
 #include "base/vcpu_name.h"
 #include "query/culprit.h"
 #include "query/stepped_query.h"

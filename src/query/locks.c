@@ -8,11 +8,7 @@
  * Cost: a critical path for each wait with sleep. Memory: the waits. */
 #include "query/locks.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
-#include "base/order.h"
+#include "base/base.h"
 #include "query/culprit.h"
 #include "query/wakeup.h"
 

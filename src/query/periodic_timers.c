@@ -6,14 +6,10 @@
  *
  * Cost: one walk over the status of the vCPU threads and the current threads of the guests, and if a timer was found,
  * over all other gaps. Memory: 24 bytes per burst, at most BURSTS_MAX. */
+#include "base/base.h"
 #include "query/query_internal.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/bisect.h"
-#include "base/mem.h"
-#include "base/order.h"
 
 #define BURSTS_MAX (8 << 20)
 #define BURSTS_MIN 5             /* fewest bursts of a timer */

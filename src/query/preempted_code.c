@@ -1,12 +1,8 @@
 /* Preempted code: the guest's instruction pointer at the VM exits that began a preemption.
  *
  * Cost: one walk over these exits. Memory: a row per instruction. */
+#include "base/base.h"
 #include "query/query_internal.h"
-
-#include <stdlib.h>
-
-#include "base/mem.h"
-#include "base/order.h"
 
 struct code_survey {
 	struct preempted_code_list *out;

@@ -11,14 +11,8 @@
  *   between, because then the lock cannot have been released.
  *
  * Cost: the flow of each other vCPU, the vCPU's statuses, and one analysis per machine of the way its vCPUs spin. */
+#include "base/base.h"
 #include "query/locks.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
-#include "base/order.h"
 
 #define SUSPICION_MIN 0.5     /* minimum share of a wait without a pCPU that makes a suspect */
 #define SUSPECTS_MAX 3   /* most suspects that are named together */

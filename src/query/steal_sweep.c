@@ -1,9 +1,6 @@
 #include "query/steal_sweep.h"
 
-#include <stdlib.h>
-
-#include "base/mem.h"
-#include "base/order.h"
+#include "base/base.h"
 
 struct sweep_row {
 	struct target target;

@@ -1,8 +1,5 @@
 /* Sort orders of a summary. */
-#include <stdlib.h>
-
-#include "base/mem.h"
-#include "base/order.h"
+#include "base/base.h"
 #include "query/query_internal.h"
 
 #define ORDER_NAME(code, name, first) [code] = name,

@@ -1,10 +1,6 @@
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "base/base.h"
 #include "base/terminal_type.h"
-#include "base/timefmt.h"
 #include "report/report.h"
 
 /* Text and json have the whole culprit as one column. */

@@ -1,8 +1,5 @@
-#include <stdio.h>
-#include <string.h>
 
-#include "base/text.h"
-#include "base/timefmt.h"
+#include "base/base.h"
 #include "report/report.h"
 
 static const struct column raw_columns[] = {

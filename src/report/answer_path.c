@@ -1,9 +1,5 @@
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 
-#include "base/mem.h"
-#include "base/timefmt.h"
+#include "base/base.h"
 #include "report/report.h"
 
 static const struct column interval_columns[] = {

@@ -1,13 +1,7 @@
 #include "report/report.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 
-#include "base/mem.h"
-#include "base/text.h"
-#include "base/timefmt.h"
 #include "report/writer.h"
 
 #define CLOCK_DIGITS 4  /* digits after the second, as in the viewer; the gaps of a vCPU then fit 80 columns */

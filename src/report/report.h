@@ -11,13 +11,10 @@
 #pragma once
 
 #include <json-c/json.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
 
+#include "base/base.h"
 #include "base/event_text.h"
 #include "base/notes.h"
-#include "base/timefmt.h"
 #include "latency/latency.h"
 #include "query/query.h"
 

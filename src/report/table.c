@@ -1,11 +1,8 @@
 #include "report/table.h"
 
 #include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/mem.h"
-#include "base/text.h"
+#include "base/base.h"
 #include "report/writer.h"
 
 #define DROPPED -1         /* width of a column that is not shown */

@@ -1,9 +1,7 @@
 /* The steal pane: the report of `steal --by thread`: time that each culprit took from each victim.
  *
  * The window is A..B if both markers are set, otherwise the window on the screen. */
-#include <stdio.h>
-
-#include "base/timefmt.h"
+#include "base/base.h"
 #include "ui/core/follow_cause.h"
 #include "ui/panes/pane.h"
 

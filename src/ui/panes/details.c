@@ -1,12 +1,6 @@
 /* The details pane: explanation, attribute values, cell, clock and notes of the interval under the cursor. It follows the
  * cursor of the rows. */
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/text.h"
-#include "base/timefmt.h"
+#include "base/base.h"
 #include "report/report.h"
 #include "ui/core/clock_offset.h"
 #include "ui/panes/pane.h"

@@ -1,9 +1,5 @@
 /* The exits pane: the report of `exits` on a row, and a histogram of the durations of the selected line. */
-#include <inttypes.h>
-#include <stdio.h>
-
-#include "base/text.h"
-#include "base/timefmt.h"
+#include "base/base.h"
 #include "ui/panes/pane.h"
 #include "ui/widgets/widgets.h"
 

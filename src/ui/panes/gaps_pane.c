@@ -2,11 +2,7 @@
  * which it was opened, so that the user can step from gap to gap.
  *
  * It lists the ASK_LISTED longest gaps; without a filter, sums, histogram and percentiles cover all gaps. */
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "base/timefmt.h"
+#include "base/base.h"
 #include "ui/panes/pane.h"
 #include "ui/widgets/widgets.h"
 

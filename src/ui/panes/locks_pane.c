@@ -1,8 +1,6 @@
 /* The locks pane: the report of `gaps --locks` on a row: lock waits with waiter, holder, and the time that others took from
  * the holder. */
-#include <stdio.h>
-
-#include "base/timefmt.h"
+#include "base/base.h"
 #include "ui/panes/pane.h"
 
 struct locks_pane {

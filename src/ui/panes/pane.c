@@ -1,13 +1,7 @@
+#include "base/base.h"
 #include "ui/panes/overview.h"
 #include "ui/panes/pane.h"
 #include "ui/widgets/verdict_line.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
-#include "base/text.h"
 
 #define SLOW_ANSWER_NS 5000000  /* an answer that took longer, ns, is requested again only after a pause of the keys */
 #define LINES_MAX 200   /* largest number of lines of a pane */

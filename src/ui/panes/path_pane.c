@@ -1,8 +1,6 @@
 /* The path pane: the report of `path` on a thread or vCPU: sums, or intervals in order of time or length. While the pane is
  * open, arrows in the timeline lead from each thread of the path to the thread that it woke. */
-#include <stdio.h>
-
-#include "base/timefmt.h"
+#include "base/base.h"
 #include "ui/widgets/arrows.h"
 #include "ui/panes/pane.h"
 

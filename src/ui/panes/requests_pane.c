@@ -2,10 +2,7 @@
  * start and end of a request, zooms to it and selects the thread that served it; its flow is then that of the request.
  *
  * Only the LISTED_MAX slowest requests are listed: a culprit costs a flow. */
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "base/mem.h"
+#include "base/base.h"
 #include "ui/panes/pane.h"
 
 #define LISTED_MAX 1000

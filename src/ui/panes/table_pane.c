@@ -1,10 +1,5 @@
 /* Panes that show a report: its rows in memory (report/table.h), filtered and sorted; see pane.h. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
-#include "base/text.h"
+#include "base/base.h"
 #include "ui/core/text_filter.h"
 #include "ui/panes/pane.h"
 
