@@ -121,16 +121,16 @@ def check_answers(folder):
         check(f"/{kind}," in same, f"diff compares requests of the kind {kind}")
     script = f"{folder}/script"
     with open(script, "w", encoding="utf-8") as f:
-        f.write(f"key R\n:screen {folder}/list\nkey <Enter>\nkey <Enter>\n:screen {folder}/flow\n")
+        f.write(f"key R\n:screen {folder}/list\nkey <Enter>\nkey F\n:screen {folder}/flow\n")
     run("view", f"{folder}/r", "--glyphs", "ascii", "--color", "never", "--size", "160x40", "--script", script)
     with open(f"{folder}/list", encoding="utf-8") as f:
         shown = f.read()
     latencies = [r["latency_ns"] for r in json.loads(run("latency", "requests", f"{folder}/r", "--sort", "latency", "--format",
                                                          "json").stdout)["rows"]]
-    check(latencies == sorted(latencies, reverse=True) and "loop-" in shown and "slowest first" in shown,
+    check(latencies == sorted(latencies, reverse=True) and "loop-" in shown and "requests, by latency" in shown,
           "R lists the requests in the viewer, slowest first")
     with open(f"{folder}/flow", encoding="utf-8") as f:
-        check("flow of host/" in f.read(), "Enter opens the flow of a request")
+        check("flow of host/" in f.read(), "F opens the flow of a request")
     with open(glob.glob(f"{folder}/r/host/about.yaml")[0], encoding="utf-8") as f:
         about = f.read()
     check(about.count(f"path: {SERVER}") == 3, "about.yaml lists the programs")
