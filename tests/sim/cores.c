@@ -5,10 +5,7 @@
  * which the slowdown reduces as well. The truth (progress.csv) is a list of intervals with one thread, frequency and use of
  * the core; instructions and cycles follow from it. */
 #include <inttypes.h>
-#include <stdlib.h>
-
 #include "base/int128.h"
-#include "base/mem.h"
 #include "truth.h"
 
 #define BASE_KHZ 2500000
@@ -170,39 +167,12 @@ static unsigned node_of(const struct machine *host, unsigned cpu)
 	return cores > 1 && cpu / siblings >= cores / 2;
 }
 
-static void write_host(FILE *f, const struct sim *s)
+void cores_write(FILE *f, const struct sim *s)
 {
 	const struct machine *host = s->machine[0];
 
-	if (!host->traced)
-		return;
-	fprintf(f, "host:\n  dir: host\n  topology:\n    smt: %s\n    cpus:\n", s->opt.siblings > 1 ? "on" : "notsupported");
+	fprintf(f, "  topology:\n    smt: %s\n    cpus:\n", s->opt.siblings > 1 ? "on" : "notsupported");
 	for (unsigned i = 0; i < host->cpus; i++)
 		fprintf(f, "      %u: {core: %u, llc: %u, node: %u, base_khz: %d}\n", i, i / (unsigned)s->opt.siblings,
 		        node_of(host, i), node_of(host, i), BASE_KHZ);
-}
-
-/* Writes the session file. Most of the memory of the VMs is alternately on node 0 and on node 1. */
-int cores_write_session(struct sim *s)
-{
-	char *path = mem_printf("%s/session.yaml", s->opt.out);
-	FILE *f = fopen(path, "w");
-	int result = f ? 0 : error_system(&s->err, NULL, "%s", path);
-	bool guests = false;
-
-	if (f)
-		write_host(f, s);
-	for (unsigned i = 1; f && i < s->machines; i++) {
-		const struct machine *m = s->machine[i];
-
-		if (!m->traced)
-			continue;
-		fprintf(f, "%s- {name: %s, dir: guest-%s, memory: {%u: 4096, %u: 1024}}\n", guests ? "" : "guests:\n", m->name,
-		        m->name, i % 2, 1 - i % 2);
-		guests = true;
-	}
-	if (f && fclose(f) != 0)
-		result = error_system(&s->err, NULL, "%s", path);
-	free(path);
-	return result;
 }

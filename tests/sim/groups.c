@@ -1,14 +1,13 @@
-/* Control groups of a host without VMs, with quotas: nested, on busy CPUs, and the facts about them that `record` stores.
+/* Control groups of a host, with quotas: of threads, nested, and of VMs, on busy CPUs, and the facts about them that `record`
+ * stores.
  *
  * A quota counts the time of all threads in its group and in the groups below. When it is used up, the threads are
  * throttled until the next period, whoever has their CPUs. truth/throttled.csv has these intervals; session.yaml has the
  * groups with the counters of cpu.stat. Records "stealscope throttled TID 1" and "... 0" show the begin and the end
  * (--quota-facts switches), "stealscope group N NS" the counters (--quota-facts stat). */
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "groups.h"
 #include "scenario.h"
 #include "truth.h"
@@ -64,7 +63,7 @@ static void write_fact(struct cpu *c, const struct thread *t, int on)
 
 void group_limit(struct cpu *c, struct thread *t)
 {
-	if (!c->m->sim->groups_recorded || t->vcpu || t->limited_since || !group_is_throttled(t->group))
+	if (!c->m->sim->groups_recorded || t->limited_since || !group_is_throttled(t->group))
 		return;
 	t->limited_since = c->m->sim->now;
 	for (struct quota_group *g = t->group; g; g = g->parent)
@@ -75,8 +74,10 @@ void group_limit(struct cpu *c, struct thread *t)
 
 static void limit_queued(struct cpu *c, struct thread *t)
 {
-	if (t->state == TASK_RUNNABLE)
-		group_limit(c, t);
+	if (t->state != TASK_RUNNABLE)
+		return;
+	group_limit(c, t);
+	truth_thread(t);
 }
 
 static void unlimit(struct cpu *c, struct thread *t)
@@ -88,6 +89,7 @@ static void unlimit(struct cpu *c, struct thread *t)
 	if (s->truth && s->truth->throttled && t->limited_since < s->now)
 		fprintf(s->truth->throttled, "%" PRId32 ",%" PRId64 ",%" PRId64 "\n", t->tid, t->limited_since, s->now - 1);
 	t->limited_since = 0;
+	truth_thread(t);
 	write_fact(c, t, 0);
 }
 
@@ -119,7 +121,7 @@ void groups_sample(struct sim *s)
 		if (s->group[i].quota)
 			RECORD(c, REC_LOG, S(text));
 	}
-	queue_push(&s->queue, s->now + s->sample_period, DUE_SAMPLE, NULL, 0);
+	queue_push(&s->queue, s->now + (s->sample_period ? s->sample_period : 100 * MS), DUE_SAMPLE, NULL, 0);
 }
 
 static void write_group(FILE *f, const struct sim *s, unsigned i)
@@ -142,24 +144,14 @@ static void write_group(FILE *f, const struct sim *s, unsigned i)
 		fprintf(f, "\n");
 }
 
-static int write_session(struct sim *s)
+void groups_write(FILE *f, const struct sim *s)
 {
-	char *path = mem_printf("%s/session.yaml", s->opt.out);
-	FILE *f = fopen(path, "w");
-	int result = 0;
-
-	if (f)
-		fprintf(f, "host:\n  dir: host\n%s  control_groups:\n",
-		        s->opt.quota_facts == QUOTA_SWITCHES ? "  throttled: events\n" : "");
-	for (unsigned i = 0; f && i < s->groups; i++)
+	fprintf(f, "%s  control_groups:\n", s->opt.quota_facts == QUOTA_SWITCHES ? "  throttled: events\n" : "");
+	for (unsigned i = 0; i < s->groups; i++)
 		write_group(f, s, i);
-	if (!f || fclose(f) != 0)
-		result = error_system(&s->err, NULL, "%s", path);
-	free(path);
-	return result;
 }
 
-int groups_end(struct sim *s)
+void groups_end(struct sim *s)
 {
 	const struct machine *host = s->machine[0];
 
@@ -167,7 +159,6 @@ int groups_end(struct sim *s)
 		if (host->by_tid[tid] && host->by_tid[tid]->limited_since && host->by_tid[tid]->limited_since <= s->last_record)
 			fprintf(s->truth->throttled, "%" PRId32 ",%" PRId64 ",%" PRId64 "\n", tid, host->by_tid[tid]->limited_since,
 			        s->last_record);
-	return s->opt.quota_facts == QUOTA_NONE ? 0 : write_session(s);
 }
 
 /* ---- the scenario */
@@ -219,7 +210,5 @@ int scenario_groups(struct sim *s)
 			add_threads(s, h, group_add(s, g, s->groups));
 	}
 	s->sample_period = rng_range(&s->rng, 20, 100) * MS;
-	if (s->opt.quota_facts == QUOTA_STAT)
-		queue_push(&s->queue, s->begin + MS, DUE_SAMPLE, NULL, 0);
 	return 0;
 }

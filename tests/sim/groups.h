@@ -11,4 +11,5 @@ void group_limit(struct cpu *c, struct thread *t);
 void group_throttled(struct cpu *c, struct quota_group *g);    /* Called when group_charge() returned true. */
 void group_unthrottled(struct cpu *c, struct quota_group *g);  /* Called at the end of each period, on CPU c. */
 void groups_sample(struct sim *s);
-int groups_end(struct sim *s);  /* Ends the truth, and writes session.yaml. */
+void groups_end(struct sim *s);                    /* Ends the truth. */
+void groups_write(FILE *f, const struct sim *s);   /* Writes the groups into the session file, as a part of the host. */

@@ -19,6 +19,7 @@ tests_libsim_a_SOURCES = \
 	tests/sim/rng.c \
 	tests/sim/scenario.c \
 	tests/sim/scenario.h \
+	tests/sim/session.c \
 	tests/sim/sched.c \
 	tests/sim/sim.c \
 	tests/sim/sim.h \

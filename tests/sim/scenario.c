@@ -72,6 +72,10 @@ struct machine *guest_add(struct sim *s, const struct plan *p)
 	m->boot_cpus = p->vcpus;
 	m->vcpu_affinity = affinity ? affinity : UINT64_MAX;
 	m->vcpu_group = p->group;
+	if (!m->vcpu_group && s->groups_recorded && !p->below && s->groups < GROUPS_MAX)
+		m->vcpu_group = &s->group[s->groups++];
+	if (m->vcpu_group)
+		snprintf(m->vcpu_group->path, sizeof m->vcpu_group->path, "/machine.slice/qemu-%s.scope", p->name);
 	clock_set(m, s->opt.have_offset ? s->opt.offset : p->offset, s->opt.have_drift ? s->opt.drift_ppb : p->ppb);
 	qemu_add(m, p);
 	thread_add(m, "lttng-consumerd", workload[p->idle ? WL_LAZY_TRACER : WL_TRACER],
@@ -229,6 +233,7 @@ struct quota_group *quota_add(struct sim *s, int64_t quota, int64_t period, int6
 {
 	struct quota_group *g = &s->group[s->groups++];
 
+	snprintf(g->path, sizeof g->path, "/limits.slice/%u", s->groups);
 	g->quota = quota;
 	g->period = period;
 	queue_push(&s->queue, s->begin + first, DUE_PERIOD, g, 0);
@@ -499,8 +504,13 @@ int scenario_build(struct sim *s)
 			continue;
 		const int64_t length = s->opt.duration ? s->opt.duration : scenario[i].duration;
 		s->end = s->opt.events && !s->opt.duration ? INT64_MAX : s->begin + length;
+		s->groups_recorded = s->opt.quota_facts != QUOTA_DEFAULT;
 		if (scenario[i].build(s) < 0)
 			return -1;
+		if (s->groups_recorded && s->opt.quota_facts == QUOTA_DEFAULT)
+			s->opt.quota_facts = QUOTA_SWITCHES;
+		if (s->opt.quota_facts == QUOTA_STAT)
+			queue_push(&s->queue, s->begin + MS, DUE_SAMPLE, NULL, 0);
 		for (unsigned k = 1; k < s->machines && s->opt.step; k++)
 			clock_step(s->machine[k], s->begin + length / 1000 * s->opt.step_at / 1000, s->opt.step);
 		return 0;

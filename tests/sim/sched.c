@@ -240,8 +240,8 @@ void sched_wakeup(struct cpu *c, struct thread *t, bool is_new)
 	if (t->vruntime < target->min_vruntime - SLEEPER)
 		t->vruntime = target->min_vruntime - SLEEPER;
 	enqueue(target, t);
-	truth_thread(t);
 	group_limit(c, t);
+	truth_thread(t);
 	if (may_preempt(target, t))
 		request_reschedule(c, target);
 }

@@ -179,9 +179,9 @@ static int close_all(struct sim *s)
 	int result = s->failed ? -1 : 0;
 
 	cores_end(s);
-	if (s->groups_recorded && groups_end(s) < 0)
-		result = -1;
-	if (s->opt.siblings && cores_write_session(s) < 0)
+	if (s->groups_recorded)
+		groups_end(s);
+	if ((s->opt.siblings || groups_in_session(s)) && session_write(s) < 0)
 		result = -1;
 	if (s->truth && truth_close(s) < 0)
 		result = -1;

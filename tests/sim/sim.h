@@ -27,6 +27,7 @@
 
 #define TIDS 32768            /* number of thread ids per machine; 1 to TIDS - 1 are used, and reused as in Linux */
 #define CPUS_MAX 64          /* maximum number of CPUs per machine: affinities are bit masks */
+#define GROUPS_MAX 16         /* maximum number of control groups */
 #define ROOT_NS 4026531836u   /* initial pid namespace */
 #define ROOT_CGROUP_NS 4026531835u  /* initial cgroup namespace */
 #define WEIGHT_0 1024         /* weight of nice 0 */
@@ -234,7 +235,7 @@ struct bare {
 struct quota_group {
 	struct sim *sim;
 	struct quota_group *parent;  /* NULL: none */
-	char path[96];               /* "": of a VM, its path is not recorded */
+	char path[96];
 	int64_t quota, period, used; /* quota 0: no limit */
 	int64_t periods, throttled_periods, throttled_ns;  /* as in cpu.stat */
 	int64_t cpu_since[CPUS_MAX]; /* start of the time for which it is throttled on a CPU, host ns; 0: it is not */
@@ -285,7 +286,7 @@ struct machine {
 	uint64_t records, lost;
 };
 
-enum quota_facts { QUOTA_SWITCHES, QUOTA_STAT, QUOTA_SESSION, QUOTA_NONE };
+enum quota_facts { QUOTA_DEFAULT, QUOTA_SWITCHES, QUOTA_STAT, QUOTA_SESSION, QUOTA_NONE };
 
 struct options {
 	const char *scenario, *out;
@@ -315,7 +316,7 @@ struct options {
 	int64_t counter_faults;    /* reads of hardware counters at which faults begin, per million */
 	bool counters;             /* the host's records have instructions and cycles */
 	bool no_kvm, no_sched, no_wakeups, no_truth, plain_names, bad_vcpu_id, late, containers, nested, hotplug;
-	uint8_t quota_facts;       /* enum quota_facts: records about throttled threads */
+	uint8_t quota_facts;       /* enum quota_facts: records about throttled threads, and the session file */
 	uint8_t steal_reads;       /* enum steal_reads: source of the guests' steal clocks */
 	const char *missing[16];
 	unsigned missings;
@@ -341,9 +342,9 @@ struct sim {
 	struct thread *free;
 	struct life *life;
 	size_t lives, life_cap;
-	struct quota_group group[16];
-	bool groups_recorded;         /* the scenario has groups of host threads, and records them */
-	int64_t sample_period;        /* time between two records of their counters, ns */
+	struct quota_group group[GROUPS_MAX];
+	bool groups_recorded;         /* groups of host threads have a truth, and are recorded by opt.quota_facts */
+	int64_t sample_period;        /* time between two records of their counters, ns; 0: the recorder's, 100 ms */
 	unsigned groups;
 	struct bare bare[4];
 	unsigned bares;
@@ -494,7 +495,11 @@ void cores_before_switch(struct cpu *c);  /* Called before and after a switch. *
 void cores_after_switch(struct cpu *c);
 void cores_read(struct cpu *c, uint64_t value[2]);  /* Reads instructions and cycles of a host CPU. */
 void cores_end(struct sim *s);
-int cores_write_session(struct sim *s);
+void cores_write(FILE *f, const struct sim *s);  /* Writes the topology into the session file, as a part of the host. */
+
+/* ---- session.c */
+bool groups_in_session(const struct sim *s);  /* Returns true if the session file lists the control groups. */
+int session_write(struct sim *s);
 
 /* ---- sim_clock.c */
 int64_t clock_guest(const struct machine *m, int64_t host);  /* Returns the time of the machine's clock, ns. */

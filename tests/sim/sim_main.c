@@ -68,7 +68,7 @@ static const char options_text[] =
 	"                          quota, slow, or none; tenant: hog, peer, quota, pause,\n"
 	"                          migration, hotplug, quiet, or mix; victims: server,\n"
 	"                          floor, own, recorder, or beside\n"
-	"  --quota-facts KIND      groups: records about quotas: switches (of throttled\n"
+	"  --quota-facts KIND      facts on quotas of groups and VMs: switches (of throttled\n"
 	"                          threads), stat (cpu.stat), session (only groups), none\n"
 	"  --steal-clock WHERE     guests record their steal clock: switch (and timers), tick\n"
 	"  --share PERCENT         planted: weight of the server's vCPU (100: nice 0)\n"
@@ -188,9 +188,9 @@ static bool steal_option(const char *arg, struct options *o)
 
 static bool quota_option(const char *arg, struct options *o)
 {
-	static const char *const facts[] = { "switches", "stat", "session", "none" };
+	static const char *const facts[] = { "", "switches", "stat", "session", "none" };
 
-	for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)
+	for (size_t i = QUOTA_SWITCHES; i < sizeof facts / sizeof *facts; i++)
 		if (!strcmp(arg, facts[i])) {
 			o->quota_facts = (uint8_t)i;
 			return true;

@@ -271,7 +271,7 @@ static int64_t out_by(const struct cpu *g)
 
 	if (vcpu_gone(g))
 		return NOTHING;
-	if (t->state == TASK_RUNNABLE && t->group && t->group->throttled)
+	if (t->state == TASK_RUNNABLE && (g->m->sim->groups_recorded ? t->limited_since : t->group && t->group->throttled))
 		return OUT_QUOTA;
 	return t->state == TASK_BLOCKED && t->fetches ? OUT_PAGE_FAULT : NOTHING;
 }
@@ -286,21 +286,21 @@ void truth_end_out_by(struct cpu *g, int64_t end)
 
 /* Sets attribute "Out By". Here the quota of all CPUs is used up at one time, whereas the kernel charges each CPU when
  * it requests more. So a thread that waits at that time counts as throttled since it was queued, and remains throttled
- * if others use up a refill during the wait. */
+ * if others use up a refill during the wait; unless the facts on groups show exactly when it is throttled. */
 static void set_out_by(struct cpu *g)
 {
 	struct sim *s = g->m->sim;
 	int64_t value = out_by(g), since = g->host->queued_since;
 	bool was = g->out_by.value == OUT_QUOTA, waits = !vcpu_gone(g) && g->host->state == TASK_RUNNABLE;
 
-	if (was && waits) {
+	if (was && waits && !s->groups_recorded) {
 		g->quota_over = value == OUT_QUOTA ? 0 : g->quota_over ? g->quota_over : s->now;
 		return;
 	}
 	if (was && g->quota_over)
 		truth_end_out_by(g, 0);
 	set_track(s, TRACK_OUT_BY, g->m, g->number, &g->out_by, value);
-	if (value == OUT_QUOTA && since < g->out_by.start && !was)
+	if (value == OUT_QUOTA && since < g->out_by.start && !was && !s->groups_recorded)
 		g->out_by.start = since;
 }
 
