@@ -1,8 +1,9 @@
-"""Simulated machines without VMs: groups with quotas, nested, on busy CPUs, against the truth of the simulator, over seeds.
+"""Simulated machines: groups and VMs with quotas, nested, on busy CPUs, against the truth of the simulator, over seeds.
 
 Each wait of a thread is divided: while its group was throttled, its quota has it, whoever had the CPU; otherwise the user
 of its CPU has it.  With events of throttled threads this is exact, to the ns.  With cpu.stat alone, no neighbour is named
-for more than he took: the difference may be a quota.  The answers are the same if the machine is itself a VM.
+for more than he took: the difference may be a quota.  The answers are the same if the machine is itself a VM.  The same
+facts decide for the vCPUs of a host with VMs.
 
 SEEDS: number of worlds; SEED: first seed (default: the day)."""
 import collections
@@ -108,6 +109,32 @@ def check_world(folder, seed, facts):
     return quota, named
 
 
+def check_vcpus(folder, seed, facts):
+    """Returns the time for which quotas kept the vCPUs of a world with VMs off their CPUs, by the truth and by the history."""
+    world, truth, found = f"{folder}/vm-{facts}{seed}", 0, 0
+    subprocess.run([os.path.join(BUILD, "stealscope-sim"), "random", "--seed", str(seed), "--quota-facts", facts, "-o", world],
+                   check=True, capture_output=True)
+    run("index", world, "-o", world + ".steal")
+    last = next(int(r["last_host_ns"]) for r in rows_of(f"{world}/truth/traces.csv") if r["machine"] == "host")
+    tracks = collections.defaultdict(Track)
+    for r in rows_of(f"{world}/truth/intervals.csv"):
+        if r["path"].startswith("/Virtual") and r["path"].endswith("/Out By"):
+            tracks[r["path"]].add(int(r["start"]), min(int(r["end"]), last), r["value"])
+    for path, track in tracks.items():
+        rows = table("intervals", world + ".steal", path)
+        limits = [(int(r["start"]), int(r["end"])) for r in rows if r["value"].startswith("quota")]
+        intervals = [i for i in zip(track.start, track.end, track.value) if i[2] == "quota"]
+        if facts == "switches":
+            check([i[:2] for i in intervals] == limits, f"world {seed}: {path}: {intervals}, not {limits}")
+        for start, end, _ in intervals:
+            covered = sum(max(0, min(end, b) - max(start, a) + 1) for a, b in limits)
+            # the inference ends a limit when the timer expires, some us before its handler ends it
+            check(covered > end - start - 100000, f"world {seed}, {facts}: {path}: {start} .. {end} is a limit, or may be one")
+            truth += end - start + 1
+        found += sum(b - a + 1 for a, b in limits)
+    return truth, found
+
+
 with scratch() as folder:
     seeds = int(os.environ.get("SEEDS", "6" if is_brief() else "12"))
     first = int(os.environ.get("SEED", time.time() // 86400 * 1000 % 1000000))
@@ -117,6 +144,8 @@ with scratch() as folder:
         for seed in range(int(first), int(first) + seeds):
             total = [a + b for a, b in zip(total, check_world(folder, seed, facts))]
         check(total[0] > 0, f"{facts}: {seeds} worlds, {total[0] / 1e9:.3f} s throttled, {total[1] / 1e9:.3f} s called so")
+        total = [sum(t) for t in zip(*(check_vcpus(folder, seed, facts) for seed in (6, *range(int(first), int(first) + seeds))))]
+        check(total[0] > 0, f"{facts}: vCPUs {total[0] / 1e9:.3f} s throttled, {total[1] / 1e9:.3f} s called so or in doubt")
 
     # On a host, and in a guest: groups are targets by name and path, their threads by TID, and explain names the limit.
     limited = 0

@@ -64,30 +64,35 @@ static bool may_be_limited(const struct model *m, int32_t group, int64_t from, i
 
 static void write_wait(struct machine *mc, struct thread *th, int64_t from, int64_t to)
 {
+	if (th->vcpu != NONE)
+		throttling_set(mc->model, &mc->model->vcpu[th->vcpu], from, to, OUT_QUOTA_OR_OTHERS);
 	thread_set_at(mc, th, from, THREAD_OUT_BY, OUT_QUOTA_OR_OTHERS);
 	thread_set_at(mc, th, to, THREAD_OUT_BY, HISTORY_NULL);
 }
 
-/* Returns true if a quota of the group, or of one above, ever throttled a thread. */
+/* Returns true if a quota of the group, or of one above, ever throttled a thread, or may have done so. */
 static bool has_grown(const struct model *m, int32_t group)
 {
 	for (; group >= 0; group = m->group_above[group])
-		if (m->growth[group].grew_at != INT64_MIN)
+		if (m->control_groups->group[group].quota_ns && m->control_groups->group[group].throttled_ns != 0)
 			return true;
 	return false;
 }
 
-/* Writes the waits that are decided. last: no further sample will come. */
-static void decide_waits(struct machine *mc, struct thread *th, bool last)
+enum pending { PENDING_KEEP, PENDING_IF_GROWN, PENDING_WRITE };
+
+/* Writes the waits that are decided. pending: what happens to the others; they are kept for the next sample, or written, all or
+ * if the quota ever throttled a thread. */
+static void decide_waits(struct machine *mc, struct thread *th, enum pending pending)
 {
 	struct group_waits *w = th->waits;
 	unsigned kept = 0, i = 0;
 	for (; w && i < w->len; i++) {
 		bool decided = true;
 		const bool may = may_be_limited(mc->model, th->group, w->wait[i].from, w->wait[i].to, &decided);
-		if (!decided && !last)
+		if (!decided && pending == PENDING_KEEP)
 			break;
-		if (may || (!decided && has_grown(mc->model, th->group)))
+		if (may || (!decided && (pending == PENDING_WRITE || has_grown(mc->model, th->group))))
 			write_wait(mc, th, w->wait[i].from, w->wait[i].to);
 	}
 	for (; w && i < w->len; i++)
@@ -99,8 +104,9 @@ static void decide_waits(struct machine *mc, struct thread *th, bool last)
 void group_quota_waited(struct machine *mc, struct thread *th)
 {
 	const int64_t from = th->status_since, to = mc->model->sink.now;
-	if (mc->has_throttled || th->vcpu != NONE || th->status != THREAD_PREEMPTED || from >= to)
+	if (mc->has_throttled || th->status != THREAD_PREEMPTED || from >= to)
 		return;
+	decide_waits(mc, th, PENDING_KEEP);
 	if (!th->waits)
 		th->waits = mem_new(1, sizeof *th->waits);
 	struct group_waits *w = th->waits;
@@ -110,7 +116,24 @@ void group_quota_waited(struct machine *mc, struct thread *th)
 	}
 	w->wait[w->len].from = from;
 	w->wait[w->len++].to = to;
-	decide_waits(mc, th, false);
+}
+
+void group_quota_settle(struct machine *mc, struct thread *th, int64_t from, int64_t to)
+{
+	struct group_waits *w = th->waits;
+	const int64_t end = w && w->len ? w->wait[w->len - 1].to : from;
+	while (w && w->len && w->wait[w->len - 1].to > from) {
+		w->wait[w->len - 1].to = from;
+		if (w->wait[w->len - 1].from < from)
+			break;
+		w->len--;
+	}
+	decide_waits(mc, th, PENDING_WRITE);
+	if (end > to) {
+		w->wait[0].from = to;
+		w->wait[0].to = end;
+		w->len = 1;
+	}
 }
 
 void group_quota_sample(struct machine *mc, const struct event *ev)
@@ -127,12 +150,12 @@ void group_quota_sample(struct machine *mc, const struct event *ev)
 	g->ns = ev->group.ns;
 	g->at = m->sink.now;
 	for (size_t at = 0; map_each(&mc->thread, &at, &tid, &p); )
-		decide_waits(mc, (struct thread *)(uintptr_t)p, false);
+		decide_waits(mc, (struct thread *)(uintptr_t)p, PENDING_KEEP);
 }
 
 void group_quota_thread_end(struct machine *mc, struct thread *th, bool at_end)
 {
-	decide_waits(mc, th, true);
+	decide_waits(mc, th, PENDING_IF_GROWN);
 	free(th->waits);
 	th->waits = NULL;
 	if (!at_end || !th->in_quota || mc->has_throttled || th->status != THREAD_PREEMPTED || th->vcpu != NONE)

@@ -1,10 +1,11 @@
-/* Bounds the time for which quotas kept threads off, from the throttled time of their control groups (cpu.stat), where no
- * event shows it.
+/* Bounds the time for which quotas kept threads, also those of vCPUs, off their CPUs, from the throttled time of their control
+ * groups (cpu.stat), where no event shows it.
  *
  * cpu.stat counts a throttled interval of a group when it ends. A wait of a thread may be its quota's if the counter of its
  * group, or of a group above, grew between the wait's start and the first sample after its end: then the whole wait is
  * OUT_QUOTA_OR_OTHERS, without a culprit, because the samples do not show which part. If the counter did not grow, others
- * had the CPU. Without samples, the counters at both ends decide the same for the whole recording.
+ * had the CPU. Without samples, the counters at both ends decide the same for the whole recording. A part of a vCPU's wait
+ * for which vcpu_throttling.h finds a reason is not one of these waits.
  *
  * Waits are kept until the next sample, at most GROUP_WAITS per thread; of more, the shortest neighbours are joined. Cost:
  * O(1) per wait, O(threads) per sample of a group. */

@@ -21,7 +21,7 @@ static int8_t nice_of(const struct event *ev)
 	return prio == EVENT_ABSENT || prio > 19 ? NICE_UNKNOWN : prio < -20 ? NICE_RT : (int8_t)prio;
 }
 
-void throttling_write(struct model *m, struct vcpu *v, int64_t from, int64_t to, enum out_reason why)
+void throttling_set(struct model *m, struct vcpu *v, int64_t from, int64_t to, enum out_reason why)
 {
 	if (v->throttling.attr == HISTORY_NONE)
 		v->throttling.attr = cpu_attribute(v->vm, v->number, CPU_OUT_BY);
@@ -29,6 +29,13 @@ void throttling_write(struct model *m, struct vcpu *v, int64_t from, int64_t to,
 	if (to != NEVER)
 		sink_set_at(&m->sink, to, v->throttling.attr, HISTORY_NULL);
 	v->throttling.written_until = to != NEVER ? to : from;
+}
+
+void throttling_write(struct model *m, struct vcpu *v, int64_t from, int64_t to, enum out_reason why)
+{
+	if (v->thread && v->thread->waits)
+		group_quota_settle(v->vm->parent, v->thread, from, to);
+	throttling_set(m, v, from, to, why);
 }
 
 /* ---- CFS quota */
@@ -240,6 +247,11 @@ static void write_unsure(struct model *m, struct vcpu *v, const struct run_level
 {
 	struct throttling *l = &v->throttling;
 	const int8_t nice = v->thread->nice;
+	if (v->thread->group >= 0) {  /* it has no quota, or group_quota.c decides on waits that ended */
+		if (v->thread->in_quota && !runs)
+			throttling_write(m, v, v->thread->status_since, now, OUT_QUOTA_OR_OTHERS);
+		return;
+	}
 	const bool light_task = ran_light_task(levels, lighter_than(nice, 0), l);
 	if (light_task && runs && refilled == NEVER)
 		refilled = learn_contested(m, v, now);

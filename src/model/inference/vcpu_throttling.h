@@ -13,7 +13,8 @@
  *   was idle or ran a light task and did not already prepare the switch (interrupts in quick succession until the thread
  *   ran). A wait of IDLE_MIN for an idle CPU that ends right after an expiry of the refill timer of this vCPU, or of a
  *   sibling, also counts.
- *   Unsure (OUT_QUOTA_OR_OTHERS, without a culprit):
+ *   Unsure (OUT_QUOTA_OR_OTHERS, without a culprit); if the control group of the thread was recorded, group_quota.h
+ *   decides instead of the last three of these rules:
  *     - after a proven quota, if no timer shows the refill and other tasks had the CPU after its end;
  *     - a vCPU of this VM was throttled within the last PERIOD_MAX, and the thread waits LIGHT_MIN for a task of no more
  *       weight by its nice level: the task's cgroup may be heavier;

@@ -255,6 +255,8 @@ void group_quota_release(struct model *m);
 bool group_has_quota(const struct model *m, int32_t group);
 /* Called when the thread, which has a quota, is switched in. */
 void group_quota_waited(struct machine *mc, struct thread *th);
+/* Decides the waits before `from`: in [from, to) a reason is known for which a vCPU is off its CPU. */
+void group_quota_settle(struct machine *mc, struct thread *th, int64_t from, int64_t to);
 void group_quota_sample(struct machine *mc, const struct event *ev);
 /* Called when a thread with a quota ends. at_end: the trace ends. */
 void group_quota_thread_end(struct machine *mc, struct thread *th, bool at_end);
@@ -381,6 +383,8 @@ void throttling_migrated(struct model *m, struct vcpu *v);  /* Called before ano
 void throttling_clear(struct vcpu *v);
 /* Writes that the vCPU was kept from running from `from` until `to` (excluded; host ns), and why. */
 void throttling_write(struct model *m, struct vcpu *v, int64_t from, int64_t to, enum out_reason why);
+/* The same, without a decision on earlier waits of its thread. */
+void throttling_set(struct model *m, struct vcpu *v, int64_t from, int64_t to, enum out_reason why);
 /* Ends all intervals at the end of the host's trace. close: its vCPUs remain visible in other traces. */
 void throttling_end(struct machine *host, bool close);
 

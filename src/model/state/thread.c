@@ -188,14 +188,14 @@ void thread_end(struct machine *mc, struct thread *th)
 {
 	if (th->on_cpu >= 0)
 		cpu_set_unknown(mc, (uint32_t)th->on_cpu);
+	if (th->in_quota)
+		group_quota_thread_end(mc, th, false);
 	unbind_vcpu(mc, th);
 	thread_set(mc, th, THREAD_STATUS, HISTORY_NULL);
 	if (th->pid >= 0)
 		thread_set(mc, th, THREAD_PID, HISTORY_NULL);  /* the first events of the next thread with this TID may lack its
 		                                                * PID */
 	throttled_end(mc, th);
-	if (th->in_quota)
-		group_quota_thread_end(mc, th, false);
 	group_leave(mc, th);
 	if (th->attr[THREAD_NICE] != HISTORY_NONE)
 		thread_set(mc, th, THREAD_NICE, HISTORY_NULL);
