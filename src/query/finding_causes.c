@@ -49,7 +49,7 @@ static enum loss_rank rank_of(const struct cause_list *l, enum cause_kind kind, 
 	const uint32_t victim = target_machine(l->catalog, &l->victim);
 	if (kind == CAUSE_UNKNOWN)
 		return LOSS_UNKNOWN;
-	if (kind == CAUSE_VMM)
+	if (kind == CAUSE_VMM || kind == CAUSE_SLEEP)  /* the VMM blocks a vCPU on the host's behalf */
 		return LOSS_SERVICE;
 	if (kind == CAUSE_IDLE_CPU || kind == CAUSE_OWN)
 		return LOSS_OWN;
