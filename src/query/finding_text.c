@@ -113,8 +113,10 @@ static const char *cause_name(const struct cause_list *l, const struct cause *c,
 		snprintf(buf, ACTOR_TEXT, "%s", c->reason < OUT_REASON_COUNT ? out_reason_name[c->reason] : "limit");
 		break;
 	case CAUSE_IDLE_CPU:
-	case CAUSE_SLEEP:
 		snprintf(buf, ACTOR_TEXT, "wakeup latency%s", provider);
+		break;
+	case CAUSE_SLEEP:
+		snprintf(buf, ACTOR_TEXT, "sleep of its host thread");
 		break;
 	case CAUSE_UNKNOWN:
 		snprintf(buf, ACTOR_TEXT, "unknown");
@@ -240,7 +242,7 @@ static enum finding_kind kind_of_cause(const struct cause *c)
 {
 	static const uint8_t kind[] = { [CAUSE_THREAD] = FINDING_CULPRIT, [CAUSE_MACHINE] = FINDING_CULPRIT,
 		[CAUSE_IRQ] = FINDING_CULPRIT, [CAUSE_OWN] = FINDING_OWN_THREADS, [CAUSE_VMM] = FINDING_VM_EXITS,
-		[CAUSE_LIMIT] = FINDING_LIMIT_SET, [CAUSE_IDLE_CPU] = FINDING_LATENCY, [CAUSE_SLEEP] = FINDING_LATENCY,
+		[CAUSE_LIMIT] = FINDING_LIMIT_SET, [CAUSE_IDLE_CPU] = FINDING_LATENCY, [CAUSE_SLEEP] = FINDING_HOST_BLOCKED,
 		[CAUSE_UNKNOWN] = FINDING_UNKNOWN };
 	return c->rank == LOSS_OWN && c->kind == CAUSE_THREAD ? FINDING_OWN_THREADS : (enum finding_kind)kind[c->kind];
 }

@@ -1034,7 +1034,8 @@ int flow_write_text(const struct catalog *catalog, const struct flow *f, const s
 	X(FINDING_LIMIT_SET, "limit")              /* a quota, pause, migration or page fault: culprit.reason */ \
 	X(FINDING_OWN_THREADS, "own-threads")      /* threads of the same machine or process compete for its CPUs */ \
 	X(FINDING_VM_EXITS, "vm-exits")            /* the hypervisor worked on behalf of the target */ \
-	X(FINDING_LATENCY, "wakeup-latency")       /* the CPU was idle, or the vCPU's thread slept */ \
+	X(FINDING_HOST_BLOCKED, "host-blocked")    /* the host thread of a vCPU slept while the guest had work */ \
+	X(FINDING_LATENCY, "wakeup-latency")       /* the CPU was idle */ \
 	X(FINDING_UNKNOWN, "unknown")              /* events are missing, or no source shows stolen time */ \
 	X(FINDING_NOTHING, "nothing")              /* the recording does not show who ran: nothing can be said */
 #define FINDING_CODE(code, name) code,
