@@ -43,3 +43,14 @@ static void begin_with(const struct sync_vcpu *vcpu, size_t vcpus)
 	model = model_new(setup, COUNT(setup), false, &rec_ops, &rec, NULL);
 	assert_int_equal(model_begin(model, 0, 0, NULL, NULL), 0);
 }
+
+__attribute__((unused))
+static void expire(double t, int32_t current, int64_t timer)
+{
+	struct event ev = event((int64_t)(t * MS), EV_TIMER_ENTRY, 0, current);
+	ev.timer.timer = timer;
+	feed(0, ev);
+	ev.kind = EV_TIMER_EXIT;
+	ev.ts += 1000;
+	feed(0, ev);
+}

@@ -298,6 +298,16 @@ def check_nothing(folder):
     check_silent(blind, "cpus-not-recorded")
 
 
+def check_quota(folder):
+    """Without facts on quotas a note bounds the culprit of waits with the period of a timer; with facts the limit is named."""
+    for facts in ("none", "session", "switches"):
+        world = index(make(folder, "quota-" + facts, "random", "--seed", "4", "--duration", "2s", "--quota-facts", facts))
+        first = findings(world)[0]
+        check(("quota-possible" in first["reasons"]) == (facts == "none"), f"quota: {facts}: {first['reasons']}")
+        check(first["confidence"] == ("bounded" if facts == "none" else "exact"), f"quota: {facts}: {first['confidence']}")
+        check(first["kind"] == ("culprit" if facts == "none" else "limit"), f"quota: {facts}: {first['text']}")
+
+
 with scratch() as directory:
     recorded = os.path.join(directory, "data.steal")
     run("index", os.path.join(DATA, "fibonacci"), "-o", recorded)
@@ -317,7 +327,8 @@ with scratch() as directory:
     check(findings(alone)[0]["kind"] == "unknown" and not findings(alone)[0]["healthy"], "source: a guest alone is not healthy")
     for number in range(1, 6):
         check_victims(make(directory, f"host{number}", "groups", "--seed", str(number), "--quota-facts", "none", "--duration", "1s"))
-    for check_world in (check_server, check_floor, check_tiers, check_groups, check_busy_recorder, check_events, check_unknown, check_nothing):
+    for check_world in (check_server, check_floor, check_tiers, check_groups, check_busy_recorder, check_events, check_unknown,
+                        check_nothing, check_quota):
         check_world(directory)
     name = os.path.join(SHARED, "xen_dom0")
     if os.path.isdir(name):

@@ -317,16 +317,6 @@ static void test_unasked(void **state)
 	}
 }
 
-static void expire(double t, int32_t current, int64_t timer)
-{
-	struct event ev = event((int64_t)(t * MS), EV_TIMER_ENTRY, 0, current);
-	ev.timer.timer = timer;
-	feed(0, ev);
-	ev.kind = EV_TIMER_EXIT;
-	ev.ts += 1000;
-	feed(0, ev);
-}
-
 enum { TICK = 0x100, REFILL = 0x7000 };
 
 /* Feeds n periods of 100 ms with a quota of 20 ms, starting at t. Returns the end. */

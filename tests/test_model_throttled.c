@@ -101,9 +101,44 @@ static void test_moves(void **state)
 	teardown();
 }
 
+/* Two other threads share the CPU in slices until a timer expires, 100 ms after its last expiry, and the thread takes it back:
+ * a note says that this may be a quota. None if the timer has no period, if the others leave the CPU by themselves, or if
+ * the group of the thread was recorded. */
+static void test_pattern(void **state)
+{
+	(void)state;
+	enum { SEEN, IRREGULAR, GIVEN, RECORDED, WAYS };
+	for (int way = 0; way < WAYS; way++) {
+		struct control_groups groups = { 0 };
+		struct notes notes = { 0 };
+		setup_full(true, true, true, false);
+		control_groups_add_member(&groups, 154, "/vm");
+		if (way == RECORDED)
+			groups_set(model, &groups);
+		to(1, 0, RUN_RUNNABLE, 154, 0);
+		for (int i = 0; i < 12; i++) {
+			const double t = 100 * i + (way == IRREGULAR ? 3 * (i % 2) : 0);
+			to(t + 20, 154, RUN_RUNNABLE, 240, 0);
+			for (int k = 0; k < 4; k++) {
+				to(t + 30 + 16 * k, 240, RUN_RUNNABLE, 8, 0);
+				to(t + 38 + 16 * k, 8, RUN_RUNNABLE, 240, 0);
+			}
+			expire(t + 100, 240, 0x7000);
+			to(t + 101, 240, way == GIVEN ? RUN_BLOCKED : RUN_RUNNABLE, 154, 0);
+		}
+		quota_pattern_add_notes(model, model->machine[1], &notes);
+		assert_int_equal(notes.len, way == SEEN);
+		at(50, HISTORY_NULL);
+		at(1150, HISTORY_NULL);
+		notes_release(&notes);
+		teardown();
+		control_groups_release(&groups);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_recorded_thread), cmocka_unit_test(test_recorded_vcpu),
-		cmocka_unit_test(test_moves) };
+		cmocka_unit_test(test_moves), cmocka_unit_test(test_pattern) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -136,6 +136,10 @@
 	X(THROTTLED_MISSED, "throttled-missed", LIMIT, \
 	  "group %s was throttled for %s by cpu.stat, for %s by the events: part of what others seem to have taken from it " \
 	  "is its own quota's", "") \
+	X(QUOTA_POSSIBLE, "quota-possible", LIMIT, \
+	  "of %s for which its vCPUs waited while others had their CPUs, %s end with the period of a timer (%s), as a CPU " \
+	  "quota's do: part of what others seem to have taken may be its own limit's", \
+	  "record cpu.max and cpu.stat (stealscope record)") \
 	X(ENDS_WITHOUT_START, "ends-without-start", INFO, \
 	  "probes recorded ends of requests without their start: %llu; they began before the recording, or no probe shows " \
 	  "their start", "") \

@@ -280,6 +280,7 @@ static void add_notes(const struct model_run *r, const struct model *m, int64_t 
 			steal_clock_add_notes(&r->steal[i], mc, r->n - 1, info->guest_only, notes);
 		counters_add_notes(mc, notes);
 		group_quota_add_notes(mc, notes);
+		quota_pattern_add_notes(m, mc, notes);
 		if (info)
 			coverage_add_notes(r->trace[i], host_time, r->clock[i], notes);
 		if (info && coverage_has_losses(r->trace[i], r->clock[i]))

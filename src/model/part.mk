@@ -30,6 +30,7 @@ src_libmodel_a_SOURCES = \
 	src/model/state/hardware_counters.c \
 	src/model/state/halt_polling.c src/model/state/halt_polling.h \
 	src/model/inference/group_quota.c src/model/inference/group_quota.h \
+	src/model/inference/quota_pattern.c src/model/inference/quota_pattern.h \
 	src/model/inference/cfs_quota_period.c src/model/inference/cfs_quota_period.h \
 	src/model/sink_async.c src/model/sink_async.h \
 	src/model/sink_history.c \

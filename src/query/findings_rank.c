@@ -407,6 +407,8 @@ int findings_rank(struct findings_query *v, struct error *err)
 			add_no_source(v, f);
 		else if (f->kind == FINDING_HEALTHY && v->no_wakeups)
 			add_no_wakeups(f);
+		if (f->kind == FINDING_CULPRIT && findings_have_note(v, &f->target, NOTE_QUOTA_POSSIBLE, 0))
+			finding_add(f, "; part of it may be its own CPU limit's");
 		if (f->unknown >= UNKNOWN_SHARE && f->has_target)
 			finding_add(f, "; %.0f %% of the time of %s is unknown", 100 * f->unknown,
 			            catalog_target_text(v->q.catalog, &f->target, name, sizeof name));

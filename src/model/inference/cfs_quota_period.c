@@ -15,6 +15,8 @@ void timer_expiries_add(struct timer_expiries *r, int64_t timer, int64_t now)
 		.timer = timer, .last = now, .before = e->timer == timer ? e->last : e->timer == 0 ? r->since : INT64_MAX,
 		.min_interval = e->timer == timer && e->min_interval < interval ? e->min_interval : interval,
 	};
+	if (interval != INT64_MAX)
+		quota_pattern_expired(&r->periodic, timer, now, interval, e->min_interval);
 }
 
 /* Returns true if the timer expired exactly once between `from` and `now`. */

@@ -19,6 +19,8 @@
 
 #include "base/base.h"
 
+#include "model/inference/quota_pattern.h"
+
 #define QUOTA_LEARNED 4
 #define QUOTA_CONTESTED 6
 #define QUOTA_LATEST_NS 5000000  /* maximum time from the expiry until the thread runs, ns; includes delays of the host */
@@ -32,6 +34,7 @@ struct timer_expiries {
 	/* before: time of the last expiry but one, or an earlier time; INT64_MAX: unknown. min_interval: shortest interval
 	 * between two expiries, ns. */
 	struct expiry { int64_t timer, last, before, min_interval; } slot[QUOTA_SLOTS];
+	struct periodic_expiries periodic;
 };
 
 /* Candidates for the refill timer of one vCPU; learned: number of waits in a row that they fit. */

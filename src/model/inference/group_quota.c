@@ -79,20 +79,20 @@ static bool has_grown(const struct model *m, int32_t group)
 	return false;
 }
 
-enum pending { PENDING_KEEP, PENDING_IF_GROWN, PENDING_WRITE };
+enum undecided { UNDECIDED_KEEP, UNDECIDED_IF_GROWN, UNDECIDED_WRITE };
 
-/* Writes the waits that are decided. pending: what happens to the others; they are kept for the next sample, or written, all or
- * if the quota ever throttled a thread. */
-static void decide_waits(struct machine *mc, struct thread *th, enum pending pending)
+/* Writes the waits that are decided. undecided: the others are kept for the next sample, or written, all or if the quota
+ * ever throttled a thread. */
+static void decide_waits(struct machine *mc, struct thread *th, enum undecided undecided)
 {
 	struct group_waits *w = th->waits;
 	unsigned kept = 0, i = 0;
 	for (; w && i < w->len; i++) {
 		bool decided = true;
 		const bool may = may_be_limited(mc->model, th->group, w->wait[i].from, w->wait[i].to, &decided);
-		if (!decided && pending == PENDING_KEEP)
+		if (!decided && undecided == UNDECIDED_KEEP)
 			break;
-		if (may || (!decided && (pending == PENDING_WRITE || has_grown(mc->model, th->group))))
+		if (may || (!decided && (undecided == UNDECIDED_WRITE || has_grown(mc->model, th->group))))
 			write_wait(mc, th, w->wait[i].from, w->wait[i].to);
 	}
 	for (; w && i < w->len; i++)
@@ -106,7 +106,7 @@ void group_quota_waited(struct machine *mc, struct thread *th)
 	const int64_t from = th->status_since, to = mc->model->sink.now;
 	if (mc->has_throttled || th->status != THREAD_PREEMPTED || from >= to)
 		return;
-	decide_waits(mc, th, PENDING_KEEP);
+	decide_waits(mc, th, UNDECIDED_KEEP);
 	if (!th->waits)
 		th->waits = mem_new(1, sizeof *th->waits);
 	struct group_waits *w = th->waits;
@@ -128,7 +128,7 @@ void group_quota_settle(struct machine *mc, struct thread *th, int64_t from, int
 			break;
 		w->len--;
 	}
-	decide_waits(mc, th, PENDING_WRITE);
+	decide_waits(mc, th, UNDECIDED_WRITE);
 	if (end > to) {
 		w->wait[0].from = to;
 		w->wait[0].to = end;
@@ -150,12 +150,12 @@ void group_quota_sample(struct machine *mc, const struct event *ev)
 	g->ns = ev->group.ns;
 	g->at = m->sink.now;
 	for (size_t at = 0; map_each(&mc->thread, &at, &tid, &p); )
-		decide_waits(mc, (struct thread *)(uintptr_t)p, PENDING_KEEP);
+		decide_waits(mc, (struct thread *)(uintptr_t)p, UNDECIDED_KEEP);
 }
 
 void group_quota_thread_end(struct machine *mc, struct thread *th, bool at_end)
 {
-	decide_waits(mc, th, PENDING_IF_GROWN);
+	decide_waits(mc, th, UNDECIDED_IF_GROWN);
 	free(th->waits);
 	th->waits = NULL;
 	if (!at_end || !th->in_quota || mc->has_throttled || th->status != THREAD_PREEMPTED || th->vcpu != NONE)

@@ -1,5 +1,5 @@
-/* Bounds the time for which quotas kept threads, also those of vCPUs, off their CPUs, from the throttled time of their control
- * groups (cpu.stat), where no event shows it.
+/* Bounds the time for which quotas kept threads, also those of vCPUs, off their CPUs, from the throttled time of their
+ * control groups (cpu.stat), where no event shows it.
  *
  * cpu.stat counts a throttled interval of a group when it ends. A wait of a thread may be its quota's if the counter of its
  * group, or of a group above, grew between the wait's start and the first sample after its end: then the whole wait is

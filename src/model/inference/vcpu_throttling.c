@@ -106,6 +106,7 @@ void throttling_switch(struct machine *mc, struct cpu *c, struct thread *next, c
 		c->run_levels = mem_new(1, sizeof *c->run_levels);
 		c->run_levels->level = LEVEL_NONE;
 	}
+	c->run_levels->preempted = ev->sw.prev_tid > 0 && ev->sw.prev_state == RUN_RUNNABLE;
 	close_interval(c->run_levels, mc->model->sink.now);
 	close_slice(c->run_levels, mc->model->sink.now, ev->sw.prev_tid);
 	begin_interval(c->run_levels, mc->model->sink.now, ev->sw.next_tid,
@@ -174,13 +175,14 @@ static int64_t refill_before_run(const struct model *m, const struct vcpu *v, co
 	return NEVER;
 }
 
-static void learn_refill(struct machine *host, struct quota_timer *refill, int64_t out, int64_t now)
+/* Returns the recent expiries; records them from the first call on. */
+static struct timer_expiries *host_expiries(struct machine *host)
 {
 	if (!host->timer_expiries) {
 		host->timer_expiries = mem_new(1, sizeof *host->timer_expiries);
-		host->timer_expiries->since = now;
+		host->timer_expiries->since = host->model->sink.now;
 	}
-	quota_timer_learn(refill, host->timer_expiries, out, now);
+	return host->timer_expiries;
 }
 
 /* Returns the time since which the vCPU waits and no sibling ran on its CPU, as of `end`. */
@@ -222,7 +224,7 @@ static int64_t learn_contested(struct model *m, struct vcpu *v, int64_t now)
 	struct machine *host = v->vm->parent;
 	struct throttling *l = &v->throttling;
 	l->contested_timer.contested = true;
-	learn_refill(host, &l->contested_timer, l->waiting_since, now);
+	quota_timer_learn(&l->contested_timer, host_expiries(host), l->waiting_since, now);
 	const int64_t at = quota_timer_refill(&l->contested_timer, host->timer_expiries, l->waiting_since, now);
 	if (l->contested_timer.learned <= 1)
 		l->unsure_waits = 0;
@@ -241,8 +243,8 @@ static int64_t learn_contested(struct model *m, struct vcpu *v, int64_t now)
 	return at;
 }
 
-/* Handles a wait without proof of a quota: writes OUT_QUOTA_OR_OTHERS if throttling is possible. */
-static void write_unsure(struct model *m, struct vcpu *v, const struct run_levels *levels, int64_t refilled, int64_t now,
+/* Handles a wait without proof of a quota: writes OUT_QUOTA_OR_OTHERS if throttling is possible, and returns true. */
+static bool write_unsure(struct model *m, struct vcpu *v, const struct run_levels *levels, int64_t refilled, int64_t now,
                        bool runs)
 {
 	struct throttling *l = &v->throttling;
@@ -250,14 +252,16 @@ static void write_unsure(struct model *m, struct vcpu *v, const struct run_level
 	if (v->thread->group >= 0) {  /* it has no quota, or group_quota.c decides on waits that ended */
 		if (v->thread->in_quota && !runs)
 			throttling_write(m, v, v->thread->status_since, now, OUT_QUOTA_OR_OTHERS);
-		return;
+		return v->thread->in_quota;
 	}
 	const bool light_task = ran_light_task(levels, lighter_than(nice, 0), l);
 	if (light_task && runs && refilled == NEVER)
 		refilled = learn_contested(m, v, now);
-	if ((light_task && was_throttled_lately(m, v)) ||
-	    (ran_light_task(levels, lighter_than(nice, FAR_LESS), l) && !(v->vm->parent->handler_kinds & HANDLERS_TIMER)))
+	const bool unsure = (light_task && was_throttled_lately(m, v)) ||
+	    (ran_light_task(levels, lighter_than(nice, FAR_LESS), l) && !(v->vm->parent->handler_kinds & HANDLERS_TIMER));
+	if (unsure)
 		throttling_write(m, v, l->waiting_since, refilled != NEVER ? refilled : now, OUT_QUOTA_OR_OTHERS);
+	return unsure;
 }
 
 /* Decides whether the vCPU was throttled during a wait that ends now (runs) or is cut off by the end of the trace
@@ -272,6 +276,7 @@ static void decide_quota(struct model *m, struct vcpu *v, int64_t now, bool runs
 	if (!levels || l->vmm_since != NEVER || host->has_throttled)
 		return;
 	const int lighter = lighter_than(th->nice, FAR_LESS);
+	const int64_t waited_since = l->waiting_since;
 	int64_t end = l->waiting_since;
 	for (uint64_t remaining = levels_lighter(levels, lighter); remaining; remaining &= remaining - 1) {
 		const struct vcpu_run_interval *last = &levels->last[__builtin_ctzll(remaining)];
@@ -285,7 +290,7 @@ static void decide_quota(struct model *m, struct vcpu *v, int64_t now, bool runs
 	if (proved && refilled != NEVER && refilled > end)
 		end = refilled;
 	if (proved && runs && idle->end == now)
-		learn_refill(host, &l->refill_timer, l->waiting_since, now);
+		quota_timer_learn(&l->refill_timer, host_expiries(host), l->waiting_since, now);
 	if (!proved)
 		end = runs ? refill_before_run(m, v, idle) : NEVER;
 	if (end != NEVER) {
@@ -296,8 +301,8 @@ static void decide_quota(struct model *m, struct vcpu *v, int64_t now, bool runs
 	if (proved && refilled == NEVER && idle->end != now && end < now && alone <= end)
 		throttling_write(m, v, end, now, OUT_QUOTA_OR_OTHERS);
 	l->waiting_since = alone;
-	if (end == NEVER)
-		write_unsure(m, v, levels, refilled, now, runs);
+	if (end == NEVER && !write_unsure(m, v, levels, refilled, now, runs) && v->thread->group < 0)
+		quota_pattern_learn(&l->pattern, &host_expiries(host)->periodic, waited_since, now, levels->preempted);
 }
 
 static bool is_waiting_for_cpu(enum vcpu_host_state place)

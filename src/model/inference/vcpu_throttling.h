@@ -64,6 +64,7 @@ struct run_levels {
 	int64_t active_since; /* start of the last series of events without pauses, host ns */
 	int64_t last_event;   /* time of the last event, host ns */
 	int64_t pause_ns;     /* pause before the last event, ns */
+	bool preempted;       /* the last thread was switched out while runnable */
 	uint64_t seen;        /* bit set of levels with a valid `last` */
 	/* Per level: the last interval, and the last interval that is long enough to be evidence. */
 	struct vcpu_run_interval last[LEVELS];
@@ -93,6 +94,7 @@ struct throttling {
 	                                                             * once it is */
 	uint8_t unsure_waits;      /* stored wait count */
 	int64_t written_until;     /* end of the last written interval, host ns; earlier times cannot be written */
+	struct quota_pattern pattern;        /* of the waits without another reason */
 	int64_t throttled_at;      /* last time at which the thread was throttled, or, by contested_timer, may have been,
 	                            * host ns; INT64_MIN: never */
 	uint8_t host_state;        /* enum vcpu_host_state */

@@ -249,6 +249,9 @@ void throttled_end(struct machine *mc, struct thread *th);
 /* Called at the trace's end. close: its threads end before the history. */
 void throttled_end_all(struct machine *mc, bool close);
 
+/* ---- quota_pattern.c */
+void quota_pattern_add_notes(const struct model *m, const struct machine *vm, struct notes *notes);
+
 /* ---- group_quota.c */
 void group_quota_begin(struct model *m);
 void group_quota_release(struct model *m);
