@@ -8,8 +8,6 @@
 #include "base/mem.h"
 #include "base/order.h"
 
-#define WANTED_MIN 0.01        /* a victim's floor: minimum share of the window that it wanted to run, ... */
-#define WAIT_MIN 10000000      /* ... or minimum length of one of its waits, ns */
 #define EVENT_BOUND 100000000  /* a VM that lost so much may have been paused: its gaps are read, ns */
 #define SLEEPER_LIFE 0.1       /* minimum lifetime of a thread with a critical path, share of the window */
 #define SLEEPER_SHARE 0.1      /* minimum share of its life that it slept */
@@ -77,14 +75,14 @@ static bool is_above_floor(const struct findings_query *v, const struct target *
 {
 	struct gap_rows rows;
 	bool is_long = false;
-	if ((double)demand_wanted(d) >= WANTED_MIN * window_ns(v))
+	if ((double)demand_wanted(d) >= FINDING_WANTED_MIN * window_ns(v))
 		return true;
-	if (d->lost < WAIT_MIN)
+	if (d->lost < FINDING_WAIT_MIN)
 		return false;
 	gap_rows_list(&rows, v->q.catalog, target);
 	for (size_t i = 0; i < rows.len && !is_long; i++) {
 		const struct culprit_sums_row *row = culprit_sums_row_of(&v->sums, v->q.catalog, &rows.row[i].target);
-		is_long = row && row->longest >= WAIT_MIN;
+		is_long = row && row->longest >= FINDING_WAIT_MIN;
 	}
 	gap_rows_release(&rows);
 	return is_long;
@@ -127,13 +125,13 @@ static int choose_vm(struct findings_query *v, uint32_t machine, struct error *e
 		v->observed |= d.ran > 0;
 		demand_join(&all, &d);
 		const double share = share_of(d.lost - d.vmm_ns, demand_wanted(&d));
-		if (share > worst_share && (double)demand_wanted(&d) >= WANTED_MIN * window_ns(v)) {
+		if (share > worst_share && (double)demand_wanted(&d) >= FINDING_WANTED_MIN * window_ns(v)) {
 			worst_share = share;
 			worst = vcpu;
 			worst_demand = d;
 		}
 	}
-	if (tier == TIER_GUESTS && (double)demand_wanted(&all) >= WANTED_MIN * window_ns(v) &&
+	if (tier == TIER_GUESTS && (double)demand_wanted(&all) >= FINDING_WANTED_MIN * window_ns(v) &&
 	    share_of(all.vmm_ns, demand_wanted(&all)) > share_of(v->vmm.demand.vmm_ns, demand_wanted(&v->vmm.demand)))
 		v->vmm = (struct victim){ vm, all, tier, 0 };
 	if (worst_share > FINDING_LIMIT && share_of(all.lost - all.vmm_ns, demand_wanted(&all)) <= FINDING_LIMIT)
@@ -160,7 +158,7 @@ static void choose_thread(struct findings_query *v, const struct victim *c)
 	if (d->lost == 0 || thread_is_recorder(v->q.catalog, c->target.index))
 		return;
 	if (c->tier != TIER_LAST && (double)d->alive >= SLEEPER_LIFE * window_ns(v) &&
-	    (double)demand_wanted(d) >= WANTED_MIN * window_ns(v) && share_of(d->slept, d->alive) > SLEEPER_SHARE)
+	    (double)demand_wanted(d) >= FINDING_WANTED_MIN * window_ns(v) && share_of(d->slept, d->alive) > SLEEPER_SHARE)
 		add_sleeper(v, c);
 	consider(v, &c->target, d, c->tier);
 }

@@ -1043,7 +1043,9 @@ enum finding_kind { FINDING_KINDS(FINDING_CODE) FINDING_KIND_COUNT };
 #undef FINDING_CODE
 extern const char *const finding_kind_name[FINDING_KIND_COUNT];
 
-#define FINDING_LIMIT 0.05  /* a target that loses more than this share of the time it wanted to run is not healthy */
+#define FINDING_LIMIT 0.05  /* a target that loses more than this share of the time it wanted to run is not healthy ... */
+#define FINDING_WANTED_MIN 0.01     /* ... if it wanted at least this share of the window, ... */
+#define FINDING_WAIT_MIN 10000000   /* ... or had one wait of this length, ns */
 
 /* The interval that shows a finding best: the longest one in which the culprit kept the target off its CPU. Of a chain
  * the target is the thread that the culprit delayed. */

@@ -106,7 +106,8 @@ dist_man_MANS += man/stealscope-theme.5
 if HAVE_CMOCKA
 check_PROGRAMS += tests/test_ui tests/test_ui_grid tests/test_ui_cells tests/test_ui_appearance tests/test_ui_panes \
 	tests/test_ui_lists tests/test_ui_screens tests/test_ui_provider tests/test_ui_files tests/test_ui_row_search \
-	tests/test_ui_async_query tests/test_ui_clock_offset
+	tests/test_ui_async_query tests/test_ui_clock_offset tests/test_ui_top
+tests_test_ui_top_LDADD = $(UI_LIBS) $(CMOCKA_LIBS) -lm
 tests_test_ui_LDADD = $(UI_LIBS) $(CMOCKA_LIBS)
 tests_test_ui_grid_LDADD = $(UI_LIBS) $(CMOCKA_LIBS)
 tests_test_ui_cells_LDADD = $(UI_LIBS) $(CMOCKA_LIBS)

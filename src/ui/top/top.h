@@ -19,7 +19,6 @@ enum top_ask { TOP_ASK_NOTHING, TOP_ASK_FILTER, TOP_ASK_SEARCH, TOP_ASK_DELAY, T
 /* Work for the loop that a key asks for. */
 enum top_request { TOP_NOTHING, TOP_RECORD, TOP_ARM, TOP_OPEN, TOP_COPY, TOP_PICTURE };
 
-#define HEALTHY_SHARE 0.05     /* more waiting is worth a sentence; more unknown time may hide it */
 
 /* A line of the table. */
 struct top_row {

@@ -165,7 +165,7 @@ static void draw_table_row(const struct top *t, const struct live_sample *s, con
 	else if (r->top >= 0)
 		snprintf(by, sizeof by, "%s%s %.0f%%", s->culprit[r->top].inferred ? "~" : "", s->culprit[r->top].name,
 		         100 * r->top_share);
-	else if (r->unknown > HEALTHY_SHARE)
+	else if (r->unknown > FINDING_LIMIT)
 		snprintf(by, sizeof by, "unknown for %.0f %%", 100 * r->unknown);
 	if (rest > 0)
 		screen_clip(out, x, y, rest, normal, by);

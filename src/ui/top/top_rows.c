@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "base/base.h"
+#include "query/query.h"
 #include "ui/top/top.h"
 
 #define IDLE_SHARE 0.001   /* a vCPU with less of each is idle */
@@ -151,7 +152,7 @@ static void sort_rows(struct top *t, size_t from)
 
 static void add_row(struct top *t, const struct top_row *r)
 {
-	const bool idle = r->run < IDLE_SHARE && r->worst < IDLE_SHARE && r->unknown <= HEALTHY_SHARE;
+	const bool idle = r->run < IDLE_SHARE && r->worst < IDLE_SHARE && r->unknown <= FINDING_LIMIT;
 	if ((idle && !t->show_idle) || (t->filter[0] && !strstr(r->name, t->filter)))
 		return;
 	*ARRAY_PUSH(t->row, t->rows, t->rows_cap) = *r;
@@ -273,7 +274,7 @@ static void add_host_share(const struct live_sample *s, char *buf, size_t size)
 		stolen += s->cpu[i].stolen;
 	const double part = share(stolen, s->period * (int64_t)s->cpus);
 	const size_t used = strlen(buf);
-	if (part > HEALTHY_SHARE)
+	if (part > FINDING_LIMIT)
 		snprintf(buf + used, size - used, "; the host of this machine took %.0f %% of its CPU time", 100 * part);
 }
 
@@ -288,46 +289,52 @@ static void name_target(const struct live_sample *s, const struct live_vcpu *v, 
 		snprintf(buf, size, "%.60s (%d of %.60s)", v->machine, v->tid, g->name);
 }
 
+/* Returns true by the rules of findings (doc/findings.md): it lost much of the time that it wanted to run, and wanted to
+ * run for long enough or had one long wait. */
+static bool is_victim(const struct live_sample *s, const struct live_vcpu *v)
+{
+	const int64_t lost = v->ns.stolen + v->ns.throttled, wanted = v->ns.ran + lost;
+	return share(lost, wanted) > FINDING_LIMIT &&
+	       (share(wanted, s->period) >= FINDING_WANTED_MIN || v->longest >= FINDING_WAIT_MIN);
+}
+
 bool top_sentence(const struct live_sample *s, char *buf, size_t size)
 {
 	struct top_row worst = { .vcpu = -1 }, unclear = { .vcpu = -1 };
 	char name[LIVE_NAME * 2], text[TIME_TEXT];
 	for (size_t i = 0; i < s->vcpus; i++) {
 		const struct top_row r = row_of_vcpu(s, i, true);
-		if (worst.vcpu < 0 || r.worst > worst.worst)
+		if (is_victim(s, &s->vcpu[i]) && (worst.vcpu < 0 || r.worst > worst.worst))
 			worst = r;
 		if (r.unknown > unclear.unknown)
 			unclear = r;
 	}
-	if (worst.worst <= HEALTHY_SHARE && unclear.unknown > HEALTHY_SHARE) {
+	if (worst.vcpu < 0 && unclear.unknown > FINDING_LIMIT) {
 		name_target(s, &s->vcpu[unclear.vcpu], name, sizeof name);
 		snprintf(buf, size, "what %s did in %.0f %% of the time is unknown", name, 100 * unclear.unknown);
 		return false;
 	}
-	if (worst.vcpu < 0 || worst.worst <= HEALTHY_SHARE) {
-		snprintf(buf, size, "no %s waits more than 5 %%", s->is_guest ? "process" : "vCPU");
+	if (worst.vcpu < 0) {
+		snprintf(buf, size, "no %s lost more than 5 %% of the time it wanted to run", s->is_guest ? "process" : "vCPU");
 		add_host_share(s, buf, size);
 		return false;
 	}
 	const struct live_vcpu *v = &s->vcpu[worst.vcpu];
-	const char *const base = v->number < 0 && s->by_process ? " it wanted to run" : "";
+	const int64_t wanted = v->ns.ran + v->ns.stolen + v->ns.throttled;
+	const double waited = 100 * share(v->ns.stolen, wanted), by = 100 * worst.top_share;
 	name_target(s, v, name, sizeof name);
-	if (*base) {  /* a process's threads may wait more than all the time */
-		const int64_t wanted = v->ns.ran + v->ns.stolen + v->ns.throttled;
-		worst.steal = share(v->ns.stolen, wanted);
-		worst.throttled = share(v->ns.throttled, wanted);
-	}
 	if (worst.throttled > worst.steal)
-		snprintf(buf, size, "%s was throttled %.0f %% of the time%s by its own quota", name, 100 * worst.throttled, base);
+		snprintf(buf, size, "%s was throttled %.0f %% of the time it wanted to run by its own quota", name,
+		         100 * share(v->ns.throttled, wanted));
 	else if (v->top < 0 || (!s->has_bpf && s->culprit[v->top].kind == LIVE_NOBODY))
-		snprintf(buf, size, "%s waited %.0f %% of the time%s; without BPF the culprit is unknown", name,
-		         100 * worst.steal, base);
+		snprintf(buf, size, "%s waited %.0f %% of the time it wanted to run; without BPF the culprit is unknown", name,
+		         waited);
 	else if (s->culprit[v->top].inferred)
-		snprintf(buf, size, "%s waited %.0f %% of the time%s; at least %.0f %% of it for %s", name, 100 * worst.steal, base,
-		         100 * worst.top_share, s->culprit[v->top].name);
+		snprintf(buf, size, "%s waited %.0f %% of the time it wanted to run; at least %.0f %% of it for %s", name, waited,
+		         by, s->culprit[v->top].name);
 	else
-		snprintf(buf, size, "%s waited %.0f %% of the time%s (longest %s); %.0f %% of it for %s", name,
-		         100 * worst.steal, base, time_duration(text, v->longest), 100 * worst.top_share, s->culprit[v->top].name);
+		snprintf(buf, size, "%s waited %.0f %% of the time it wanted to run, %.0f %% of it for %s (longest %s)", name,
+		         waited, by, s->culprit[v->top].name, time_duration(text, v->longest));
 	add_host_share(s, buf, size);
 	return true;
 }
