@@ -1,7 +1,9 @@
 """One question has one answer, by whichever door: target, culprit, time and moment of the worst victim, or that nothing can be said.
 
 The doors: `explain --format json` (the engine's findings), its text, `explain TARGET`, `summary`, `explain --assert`, the viewer's
-verdict, selected row, map and key 1, `ticket`, `mcp`, and the list of recordings. Recordings: tests/data, and simulated worlds."""
+verdict, selected row, map and key 1, `ticket`, `mcp`, and the list of recordings. Recordings: tests/data, and simulated worlds.
+`diff` has the same culprit and time, the last lines of `record` are the findings, the line of `run` has the numbers of its
+table; tests/test_ui_top.c compares the sentence of `top` with the rules."""
 import glob
 import json
 import os
@@ -32,7 +34,7 @@ def findings(history, *target):
 
 def make(folder, name, arguments, part):
     traces, history = os.path.join(folder, name), os.path.join(folder, name + ".steal")
-    length = () if "--events" in arguments else ("--duration", "1s")
+    length = () if {"--events", "--duration"} & set(arguments) else ("--duration", "1s")
     subprocess.run([os.path.join(BUILD, "stealscope-sim"), *arguments, *length, "-o", traces], check=True, capture_output=True)
     run("index", os.path.join(traces, part or ""), "-o", history)
     return history
@@ -122,6 +124,46 @@ def check_ticket(name, history, first):
         check(f"The moment: {time.strftime('%H:%M:%S', time.gmtime(first['moment']['start_ns'] // 10**9))}" in text, f"{name}: its moment")
 
 
+def check_diff(before, name, history):
+    """The verdict's target, culprit and time are in the comparison with a healthy recording, and its first row is on the target."""
+    answer = json.loads(run("explain", history, "--format", "json").stdout)
+    first, window = answer["findings"][0], answer["window"]
+    rows = json.loads(run("diff", before, history, "--all", "--format", "json").stdout)["rows"]
+    by = first["culprit"]
+    names = re.compile(f"limited by {by['reason']}" if by["reason"] else f"{by['machine']}/{by['name'] or '.*'}")
+    took = sum(r["after"] for r in rows if r["target"] == first["target"] and r["quantity"] == "lost" and names.fullmatch(r["by"] or ""))
+    share = first["ns"] / (window["end"] - window["start"] + 1)
+    check(abs(took - share) < 1e-6, f"{name}: diff: {by} took {took} of {first['target']}, by explain {share}")
+    check(rows[0]["target"].split("/")[0] == first["target"].split("/")[0], f"{name}: diff begins with {rows[0]['target']}")
+
+
+def check_run():
+    """The line of run has the numbers of its table."""
+    p = run("run", "--format", "json", "--", "sh", "-c", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done", status=None)
+    if p.returncode:
+        print(f"     run: not compared: {p.stderr}")
+        return
+    row = json.loads(p.stdout)["rows"][0]
+    wanted = row["ran_ns"] + row["others_ns"] + row["own_ns"] + row["throttled_ns"] or 1
+    line = re.search(r"([\d.]+) % stolen by the host, .*?([\d.]+) % lost to others.*?([\d.]+) % throttled", joined(p.stderr))
+    for number, share in zip(line.groups(), (row["host_share"], row["others_ns"] / wanted, row["throttled_ns"] / wanted)):
+        check(abs(float(number) - 100 * share) < 0.06, f"run: {line[0]}: {100 * share}")
+    check((" (" + (row["longest_culprit"] or "") + ")" in joined(p.stderr)) or not row["longest_culprit"], "run: the longest culprit")
+
+
+def check_record(folder):
+    """record ends with the first findings, each with its command."""
+    recorded = os.path.join(folder, "recorded")
+    p = run("record", "--host-only", "-t", "0.3s", "-o", recorded, status=None)
+    if p.returncode not in (0, 5):
+        print(f"     record: not compared: {p.stderr}")
+        return
+    out = joined(p.stdout)
+    for number, f in enumerate(findings(recorded)[:3]):
+        check(f"{number + 1 if number else 'verdict'}: {f['text']}." in out, f"record ends with {f['text']}: {out}")
+        check(not f["moment"] or " --at " in out, "record: with the command of the moment")
+
+
 def check_silent(name, history, reason):
     """Nothing can be said, by each door: for all targets, for each one, as an assertion, on the map and in the list."""
     first = findings(history)[0]
@@ -157,5 +199,10 @@ with scratch() as directory:
         one = findings(made)[0]
         for door in (check_texts, check_target, check_assertion, check_viewer):
             door(label, made, one)
+    healthy = make(directory, "before", ("planted", "--duration", "2s"), None)
+    for cause in ("vm", "quota", "pin"):
+        check_diff(healthy, cause, make(directory, "after-" + cause, ("planted", "--plant", cause, "--duration", "2s"), None))
+    check_run()
+    check_record(directory)
     for label, world, code in SILENT:
         check_silent(label, make(directory, label, world, None), code)

@@ -1,8 +1,6 @@
 #include "model/inference/quota_pattern.h"
 
-#include <stddef.h>
-
-#include "base/timefmt.h"
+#include "base/base.h"
 #include "model/state/state.h"
 
 #define PERIOD_ERROR 100      /* intervals between expiries differ by less than a period / n */
