@@ -11,6 +11,7 @@
 #define READ_AHEAD_MIN 4           /* intervals that the first read decodes: few, for attributes that change
                                     * seldom */
 #define READ_AHEAD_MAX 128          /* maximum for attributes that change often; reached step by step */
+#define NEAR 8                       /* intervals that are tried one by one before a search */
 #define KEEP_BEHIND 8                /* decoded intervals before the current one that are kept: a critical path goes back
                                       * a few */
 #define HELD_MAX (1 << 20)             /* maximum of intervals in tracks that hold a slice: 24 MB */
@@ -276,10 +277,14 @@ static __attribute__((noinline)) int track_move_far(struct resolver *r, struct r
 
 int track_move(struct resolver *r, struct row_track *k, int64_t t)
 {
-	if (k->ahead_pos == k->ahead_len || t <= k->iv.end || t > k->ahead[k->ahead_pos].end)
-		return track_move_far(r, k, t);
-	k->iv = k->ahead[k->ahead_pos++];
-	return 0;
+	const struct interval *iv = k->ahead + k->ahead_pos, *const end = k->ahead + k->ahead_len;
+	for (int n = 0; n < NEAR && iv < end && t > k->iv.end; n++, iv++)
+		if (t <= iv->end) {
+			k->iv = *iv;
+			k->ahead_pos = (unsigned)(iv + 1 - k->ahead);
+			return 0;
+		}
+	return track_move_far(r, k, t);
 }
 
 int track_prev(struct resolver *r, struct row_track *k, int64_t t, uint64_t mask, struct interval *iv)

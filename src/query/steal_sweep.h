@@ -11,7 +11,7 @@
 #include "query/gap_sums.h"
 #include "query/query_internal.h"
 
-#define SWEEP_INTERVALS (1 << 15)
+#define SWEEP_INTERVALS (1 << 14)
 
 /* All sums of a row, in the order in which the row meets its culprits: indexes into sweep.culprits.actor. */
 struct row_sums {
