@@ -150,6 +150,48 @@ bool clock_map_bounds_hint(const struct clock_map *map, int64_t guest_ns, struct
 	return clock_map_bounds(map, guest_ns, low, high);
 }
 
+/* ---- Distances: events that follow each other within one window need no conversion of each time ------------------- */
+
+#define STEADY_BITS 9  /* a steady clock drifts by less than 2^-9 */
+
+static bool is_line_steady(const struct clock_line *line)
+{
+	const int64_t limit = INT64_C(1) << (60 - STEADY_BITS);
+	return line->drift > -limit && line->drift < limit;
+}
+
+/* Returns true if a bound never decreases, and rises by at most 2 ns more than a steady line. */
+static bool is_bound_steady(const struct clock_bound *e)
+{
+	if (e->points == 0 || !is_line_steady(&e->left) || !is_line_steady(&e->right))
+		return false;
+	const struct clock_point first = e->point[0], last = e->point[e->points - 1];
+	const int128 before = (int128)first.host - clock_line_at(&e->left, first.guest);
+	const int128 after = (int128)clock_line_at(&e->right, last.guest) - last.host;
+	bool steady = before >= 0 && before <= 1 && after >= 0 && after <= 1;
+	for (size_t i = 1; i < e->points && steady; i++) {
+		const int128 over = (int128)e->point[i].guest - e->point[i - 1].guest;
+		const int128 rise = (int128)e->point[i].host - e->point[i - 1].host;
+		steady = over > 0 && rise >= 0 && rise - over <= over >> STEADY_BITS;
+	}
+	return steady;
+}
+
+bool clock_map_is_steady(const struct clock_map *map)
+{
+	return map->segments == 1 && is_line_steady(&map->segment->line);
+}
+
+bool clock_map_has_steady_bounds(const struct clock_map *map)
+{
+	return map->segments == 1 && is_bound_steady(&map->segment->low) && is_bound_steady(&map->segment->high);
+}
+
+int64_t clock_steady_distance(int64_t host_ns)
+{
+	return host_ns - (host_ns >> (STEADY_BITS - 1)) - 8;
+}
+
 int64_t clock_map_error_width(const struct clock_map *map, int64_t guest_ns)
 {
 	int64_t low, high;

@@ -79,6 +79,11 @@ bool clock_map_bounds(const struct clock_map *map, int64_t guest_ns, int64_t *lo
 struct clock_hint { size_t low, high; };
 bool clock_map_bounds_hint(const struct clock_map *map, int64_t guest_ns, struct clock_hint *hint, int64_t *low,
                            int64_t *high);
+/* Returns true if the clock, or each of its error bounds, is one that never decreases and drifts by less than 2 per mille:
+ * in clock_steady_distance(ns) of guest time it then rises by at most ns. */
+bool clock_map_is_steady(const struct clock_map *map);
+bool clock_map_has_steady_bounds(const struct clock_map *map);
+int64_t clock_steady_distance(int64_t host_ns);
 /* Returns true if the time is in [known_from, known_to]. */
 bool clock_map_has_bounds(const struct clock_map *map, int64_t guest_ns);
 /* Restricts the range with error bounds to [from, to], guest ns. Returns false if the remaining range is empty;

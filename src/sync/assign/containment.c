@@ -47,6 +47,13 @@ static void update_nearest(struct containment *to, int64_t ns, int side, size_t 
 		to->nearest->ns[side][slice] = ns;
 }
 
+/* Times in a window after one that was measured, of the same slice: only the last one may be nearer to an edge. */
+struct window_rest {
+	bool possible;              /* the clock is steady, and one thread runs the CPU */
+	int64_t until, last;        /* guest ns: end of those times; the last one, INT64_MIN: none */
+	const struct ns_interval *window;
+};
+
 /* Returns the index of the slice of the guest's trace; SYNC_DELAY_SLICES: none. */
 static size_t slice_of(const struct measure *m, int64_t guest)
 {
@@ -80,9 +87,24 @@ static bool contradicts_clock(const struct measure *m, struct window_cursor curs
 	return !vthread_is_unknown(cursor.th, low, high) && !window_cursor_overlaps(&cursor, low, high);
 }
 
-static void measure_event(const struct measure *m, const struct event *ev, struct window_cursor *cursor,
-                          struct containment *out)
+/* Measures the last time of those in a window, and begins with the ones after `guest` in the window of the cursor, if
+ * any. */
+static void measure_rest(const struct measure *m, struct window_rest *rest, struct containment *out)
 {
+	if (rest->last != INT64_MIN)
+		measure_delays(m, rest->window, rest->last, clock_map_at(m->clock, rest->last), out);
+	rest->until = rest->last = INT64_MIN;
+}
+
+static void measure_event(const struct measure *m, const struct event *ev, struct window_cursor *cursor,
+                          struct window_rest *rest, struct containment *out)
+{
+	if (ev->ts <= rest->until) {
+		out->inside++;
+		rest->last = ev->ts;
+		return;
+	}
+	measure_rest(m, rest, out);
 	int64_t t = clock_map_at(m->clock, ev->ts);
 	if (t < m->host->begin || t > m->host->end)
 		return;
@@ -97,7 +119,12 @@ static void measure_event(const struct measure *m, const struct event *ev, struc
 	out->inside += mode == MODE_IN;
 	out->outside += mode == MODE_OUT;
 	if (mode == MODE_IN)
-		measure_delays(m, &th->window[cursor->started - 1], ev->ts, t, out);
+		measure_delays(m, rest->window = &th->window[cursor->started - 1], ev->ts, t, out);
+	if (mode == MODE_IN && rest->possible) {
+		const int64_t inside = window_cursor_inside_until(cursor, rest->window, ev->ts, t);
+		const int64_t slice = m->begin + ((ev->ts - m->begin) / m->slice + 1) * m->slice - 1;
+		rest->until = inside < slice ? inside : slice;
+	}
 	if (mode == MODE_OUT && contradicts_clock(m, *cursor, ev->ts, t)) {
 		const size_t slice = slice_of(m, ev->ts);
 		out->contradictions++;
@@ -113,14 +140,17 @@ static int measure_part(const struct measure *m, size_t i, struct containment *o
 	struct trace_cursor *c =
 		trace_cursor_open_times(m->guest, REAL_KINDS, (int)(i / m->parts), i % m->parts, m->parts, err);
 	struct window_cursor cursor = { m->host, m->vm, (unsigned)(i / m->parts), NULL, 0 };
+	struct window_rest rest = { .possible = clock_map_is_steady(m->clock) && window_cursor_is_constant(&cursor),
+		.until = INT64_MIN, .last = INT64_MIN };
 	int status = c ? 0 : -1;
 	uint64_t n_events = 0;
 	const struct event *ev;
 	while (c && (status = trace_cursor_borrow(c, &ev, err)) == 1) {
-		measure_event(m, ev, &cursor, out);
+		measure_event(m, ev, &cursor, &rest, out);
 		if ((status = check_cancelled(m->host->stop, ++n_events, err)) != 0)
 			break;
 	}
+	measure_rest(m, &rest, out);
 	trace_cursor_close(c);
 	return status;
 }

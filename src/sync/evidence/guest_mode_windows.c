@@ -48,6 +48,12 @@ bool vthread_is_unknown(const struct vthread *th, int64_t from, int64_t to)
 	return n > 0 && th->unknown[n - 1].to >= from;
 }
 
+int64_t vthread_known_until(const struct vthread *th, int64_t t)
+{
+	const size_t n = th->unknowns ? count_started(th->unknown, th->unknowns, t, 0) : 0;
+	return n < th->unknowns ? th->unknown[n].from - 1 : INT64_MAX;
+}
+
 size_t vthread_count_windows(const struct vthread *th, int64_t t, size_t hint)
 {
 	return count_started(th->window, th->windows, t, hint);

@@ -90,3 +90,5 @@ size_t vthread_count_windows(const struct vthread *th, int64_t t, size_t hint);
 void vthread_add_unknown(struct vthread *th, int64_t from, int64_t to);
 /* Returns true if the mode is unknown at any time in [from, to]. */
 bool vthread_is_unknown(const struct vthread *th, int64_t from, int64_t to);
+/* Returns the end of the known time that contains t. */
+int64_t vthread_known_until(const struct vthread *th, int64_t t);

@@ -33,6 +33,25 @@ static inline size_t window_cursor_count(struct window_cursor *c, int64_t t)
 	return c->started = vthread_count_windows(c->th, t, c->started);
 }
 
+/* Returns true if one thread alone runs the guest CPU. */
+static inline bool window_cursor_is_constant(const struct window_cursor *c)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < c->vm->vcpus; i++)
+		n += c->vm->vcpu[i].number == c->cpu;
+	return n == 1;
+}
+
+/* Returns the guest time up to which a clock, or its bound, surely stays in the window: it is steady (see
+ * clock_steady_distance()), and is `host` at `guest`, within the window of the thread found by the last seek. */
+static inline int64_t window_cursor_inside_until(const struct window_cursor *c, const struct ns_interval *window,
+                                                 int64_t guest, int64_t host)
+{
+	const int64_t known = vthread_known_until(c->th, host);
+	const int64_t last = window->to < c->host->end ? window->to : c->host->end;
+	return guest + clock_steady_distance((last < known ? last : known) - host);
+}
+
 /* Returns true if the thread found by the last seek is in guest mode at some time in [from, to]. Its mode must be known
  * there. */
 static inline bool window_cursor_overlaps(struct window_cursor *c, int64_t from, int64_t to)

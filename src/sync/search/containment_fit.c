@@ -66,8 +66,14 @@ static void walk_cpu_events(struct round *r, const struct activity_cpu *c, unsig
 	struct clock_hint edge = { 0 };
 	size_t segment = 0, gap = SIZE_MAX;  /* gap: last gap between windows with a counted event */
 	double weight = 0;
+	const bool is_steady = clock_map_has_steady_bounds(r->clock) && window_cursor_is_constant(&cursor);
+	int64_t same_until = INT64_MIN;  /* guest time up to which events belong to w */
 	for (size_t i = 0; i < c->len; i++) {
 		int64_t t = c->ts[i], low, high;
+		if (t <= same_until) {
+			w.last = t;
+			continue;
+		}
 		while (segment + 1 < r->clock->segments && r->clock->segment[segment + 1].from <= t)
 			segment++;
 		if (clock_map_is_ambiguous(r->clock, t) || !clock_map_bounds_hint(r->clock, t, &edge, &low, &high) ||
@@ -98,6 +104,10 @@ static void walk_cpu_events(struct round *r, const struct activity_cpu *c, unsig
 		}
 		w.index = index;
 		w.last = t;
+		if (is_steady && !violates)
+			same_until = window_cursor_inside_until(&cursor, &th->window[index], t, high);
+		if (r->clock->known_from != r->clock->known_to && same_until > r->clock->known_to)
+			same_until = r->clock->known_to;
 	}
 	emit_pairs(r, &w, cpu);
 }
