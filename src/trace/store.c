@@ -203,11 +203,13 @@ static int flush_block(struct writer *w, struct error *err)
 	return 0;
 }
 
-static void stream_count_event(struct writer *w, const struct event *ev)
+/* same_cpu: an event of this CPU was counted before. */
+static void stream_count_event(struct writer *w, const struct event *ev, bool same_cpu)
 {
 	struct stream *s = w->stream;
 	s->kinds |= KIND(ev->kind);
-	cpu_set_put(&s->cpus, ev->cpu);
+	if (!same_cpu)
+		cpu_set_put(&s->cpus, ev->cpu);
 	add_destination(&s->sent, ev);
 	if (ev->kind == EV_LOST)
 		return;
@@ -264,12 +266,12 @@ int writer_put(struct writer *w, const struct event *ev, struct error *err)
 		w->clamped++;
 		stream_add_setback(w->stream, ev->ts, w->ts);
 	}
-	stream_count_event(w, ev);
-
 	unsigned char *const size = w->buf + w->used, *const head = size + 1, *p = head + 1;
 	*head = (unsigned char)ev->kind;
 	const uint64_t context[] = { kind_word(0, ev->cpu, ev->tid), pid_word(ev->pid, ev->comm) };
-	if (context[0] == last->context[0] && context[1] == last->context[1])
+	const bool same_thread = context[0] == last->context[0] && context[1] == last->context[1];
+	stream_count_event(w, ev, same_thread && w->used > 0);
+	if (same_thread)
 		*head |= SAME_THREAD;
 	else
 		p = put_thread(p, ev);
