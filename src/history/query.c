@@ -179,7 +179,12 @@ static bool read_values(const struct chunk *c, unsigned from, unsigned to, struc
 	column_read(&c->code, code, from, to);
 	if (c->dict)
 		return look_up_values(c, code, n, iv);
-	for (unsigned i = 0; i < n; i++)
+	for (unsigned i = 0; i < n && c->state; i++) {
+		const uint64_t state = c->base + code[i];  /* -1: null */
+		ok &= state + 1 <= NULL_STATE;
+		iv[i].value = state + 1 ? (int64_t)state : HISTORY_NULL;
+	}
+	for (unsigned i = 0; i < n && !c->state; i++)
 		ok &= chunk_decode(c, code[i], &iv[i].value);
 	return ok;
 }
