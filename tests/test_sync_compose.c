@@ -213,9 +213,38 @@ static void test_known(void **state)
 	clock_map_release(&both);
 }
 
+/* In a steady distance no bound rises by more than the distance, and none falls. Steps and steep parts are not steady. */
+static void test_steady(void **state)
+{
+	(void)state;
+	static const int64_t rise[] = { 1000000, 1001900, 998000, 0, 1002100, -1 };
+	static const int64_t step[] = { 0, 1, -1, 2 };
+	for (size_t i = 0; i < COUNT(rise); i++) {
+		for (size_t k = 0; k < COUNT(step); k++) {
+			struct clock_point point[2][2] = { { { 0, 0 }, { 1000000, rise[i] } }, { { 0, 50 }, { 1000000, 50 + rise[i] } } };
+			struct clock_segment piece = { .low.point = point[0], .high.point = point[1], .low.points = 2, .high.points = 2 };
+			piece.low.left.ref_host = -step[k];
+			piece.low.right = (struct clock_line){ 1000000, rise[i], 0 };
+			piece.high.left.ref_host = 50;
+			piece.high.right = (struct clock_line){ 1000000, 50 + rise[i], 0 };
+			const struct clock_map map = { .segment = &piece, .segments = 1 };
+			const bool steady = rise[i] >= 0 && rise[i] < 1001953 && (step[k] == 0 || step[k] == 1);
+			assert_int_equal(clock_map_has_steady_bounds(&map), steady);
+			for (int64_t t = -5000, low, high, low2, high2; steady && t < 1010000; t += 4999) {
+				assert_true(clock_map_bounds(&map, t, &low, &high));
+				for (int64_t ns = 20; ns < 2000000; ns *= 3) {
+					assert_true(clock_map_bounds(&map, t + clock_steady_distance(ns), &low2, &high2));
+					assert_true(low2 >= low && high2 >= high && low2 - low <= ns && high2 - high <= ns);
+				}
+			}
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_steady),
 		cmocka_unit_test(test_compose),
 		cmocka_unit_test(test_unknown),
 		cmocka_unit_test(test_unsure),
