@@ -130,19 +130,21 @@ static void steal_add_rows(struct steal_query *s, struct steal_cells *cells)
 	}
 }
 
-struct cell_order { struct steal_cell cell; int64_t lost; };
+/* Names are compared as texts: their numbers depend on whether the history has sums. */
+struct cell_order { struct steal_cell cell; int64_t lost; const char *victim, *culprit; };
 
-#define VICTIM_KEYS RISING(cell.victim.machine) RISING(cell.victim.tid) RISING(cell.victim.name)
+#define VICTIM_KEYS RISING(cell.victim.machine) RISING(cell.victim.tid) RISING_TEXT(victim)
 ORDER_BY(compare_victims, struct cell_order, VICTIM_KEYS)
 
 ORDER_BY(compare_cells, struct cell_order, FALLING(lost) VICTIM_KEYS FALLING(cell.ns) RISING(cell.culprit.kind)
-         RISING(cell.culprit.machine) RISING(cell.culprit.tid))
+         RISING(cell.culprit.machine) RISING(cell.culprit.tid) RISING_TEXT(culprit))
 
-static void cells_sort(struct steal_cell *cell, size_t n)
+static void cells_sort(struct steal_cell *cell, size_t n, const struct strtab *names)
 {
 	struct cell_order *order = mem_new(n, sizeof *order);
 	for (size_t i = 0; i < n; i++)
-		order[i].cell = cell[i];
+		order[i] = (struct cell_order){ .cell = cell[i], .victim = strtab_get(names, cell[i].victim.name),
+			.culprit = strtab_get(names, cell[i].culprit.name) };
 	ARRAY_SORT(order, n, compare_victims);
 	for (size_t i = 0, k; i < n; i = k) {
 		int64_t lost = 0;
@@ -196,7 +198,7 @@ static int steal_join(struct query *q, struct error *err)
 		s->by = STEAL_BY_MACHINE;
 		steal_add_rows(s, &cells);
 	}
-	cells_sort(cells.cell, cells.cells);
+	cells_sort(cells.cell, cells.cells, &s->sums.names);
 	s->answer = (struct steal){ .start = q->from, .end = q->to, .by = s->by, .victim = s->only,
 		.is_one = s->is_only && s->only.kind != TARGET_MACHINE, .cell = cells.cell, .cells = cells.cells };
 	cells.cell = NULL;
