@@ -270,9 +270,13 @@ def check_machine_kind(folder):
 
 
 def check_header(folder):
-    """The header of a flow contains the quality of the clock, and the reason if it is not synchronized."""
+    """The header of a flow contains the quality of the clock, and the reason if it is not synchronized.  A machine alone has no
+    clock that could be synchronized."""
+    alone = write(os.path.join(folder, "clock.yaml"), "guests: [{name: Debian, dir: traces/guest-Debian}]")
+    check("\nclock " not in run("flow", alone, "Debian/151").stdout and not table("sync", alone), "a guest alone: no clock")
+    check(json.loads(run("flow", alone, "Debian/151", "--format", "json").stdout)["clock"] == [], "nor in the document")
     cases = [
-        (["guests: [{name: Debian, dir: traces/guest-Debian}]"],
+        (["guests: [{name: Debian, dir: traces/guest-Debian}, {name: other, dir: kind-unknown-sim/host}]"],
          "not synchronized: no trace of its host: none contains kvm events\n         times are on its own clock; open it together with its host\n"),
         (["sync: none", "host: {dir: traces/host}", "guests: [{name: Debian, dir: traces/guest-Debian}]"],
          "not synchronized, host clock assumed, SHARE of its events contained\n"),

@@ -143,7 +143,7 @@ static struct history *build_with_offset(const struct offset_editor *n, const st
 	struct json_object *before = provenance_load(shown, err), *after = NULL;
 	struct history *h = NULL;
 	if (before && (!hint || !find_row(before, "sync", "guest", text_escape(name, sizeof name, guest)))) {
-		error_set(err, STATUS_INPUT, NULL, "%s: this guest has no trace and no clock to adjust", guest);
+		error_set(err, STATUS_INPUT, NULL, "%s: this guest has no trace, or no host: it cannot be adjusted", guest);
 	} else if (before) {
 		int64_t moved = ns - hint->manual_offset;
 		hint->manual_offset = ns;

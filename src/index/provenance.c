@@ -85,11 +85,17 @@ static struct json_object *sync_row(const struct sync_vm *vm, size_t i)
 	return o;
 }
 
+/* Returns true for the only machine of a recording: there is no clock with which to synchronize its clock. */
+static bool is_alone(const struct sync_result *sync, size_t vm)
+{
+	return sync->vms == 1 && sync->vm[vm].reason == SYNC_REASON_NO_HOST_TRACE;
+}
+
 struct json_object *provenance_sync_rows(const struct sync_result *sync)
 {
 	struct json_object *rows = json_new_array();
 	for (size_t i = 0; i < sync->vms; i++)
-		for (size_t k = 0; sync->vm[i].guest && k < sync->vm[i].clock.segments; k++)
+		for (size_t k = 0; sync->vm[i].guest && !is_alone(sync, i) && k < sync->vm[i].clock.segments; k++)
 			json_object_array_add(rows, sync_row(&sync->vm[i], k));
 	return rows;
 }
