@@ -4,7 +4,9 @@
  * A quota counts the time of all threads in its group and in the groups below. When it is used up, the threads are
  * throttled until the next period, whoever has their CPUs. truth/throttled.csv has these intervals; session.yaml has the
  * groups with the counters of cpu.stat. Records "stealscope throttled TID 1" and "... 0" show the begin and the end
- * (--quota-facts switches), "stealscope group N NS" the counters (--quota-facts stat). */
+ * (--quota-facts switches), "stealscope group N NS" the counters (--quota-facts stat). In half of the worlds threads move to
+ * other groups, also to one that was created during the recording and perhaps removed again; records "cgroup_attach_task"
+ * and truth/moves.csv have the moves. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -61,14 +63,20 @@ static void write_fact(struct cpu *c, const struct thread *t, int on)
 	RECORD(c, REC_LOG, S(text));
 }
 
+/* Counts the time for which the groups of a waiting thread are throttled on its CPU. */
+static void count_throttled(const struct thread *t)
+{
+	for (struct quota_group *g = t->group; g; g = g->parent)
+		if (g->throttled && !g->cpu_since[t->cpu])
+			g->cpu_since[t->cpu] = t->m->sim->now;
+}
+
 void group_limit(struct cpu *c, struct thread *t)
 {
 	if (!c->m->sim->groups_recorded || t->limited_since || !group_is_throttled(t->group))
 		return;
 	t->limited_since = c->m->sim->now;
-	for (struct quota_group *g = t->group; g; g = g->parent)
-		if (g->throttled && !g->cpu_since[t->cpu])
-			g->cpu_since[t->cpu] = c->m->sim->now;
+	count_throttled(t);
 	write_fact(c, t, 1);
 }
 
@@ -118,10 +126,46 @@ void groups_sample(struct sim *s)
 		char text[64];
 
 		snprintf(text, sizeof text, "stealscope group %u %" PRId64, i, s->group[i].throttled_ns);
-		if (s->group[i].quota)
+		if (s->group[i].quota && !s->group[i].is_late)
 			RECORD(c, REC_LOG, S(text));
 	}
 	queue_push(&s->queue, s->now + (s->sample_period ? s->sample_period : 100 * MS), DUE_SAMPLE, NULL, 0);
+}
+
+/* Returns a random thread of the host that has a group, or had one; NULL: there is none. */
+static struct thread *random_member(struct sim *s)
+{
+	struct machine *host = s->machine[0];
+	struct thread *found = NULL;
+	int64_t n = 0;
+
+	for (int32_t tid = 0; tid < TIDS; tid++)
+		if (host->by_tid[tid] && (host->by_tid[tid]->group || host->by_tid[tid]->moved) && rng_range(&s->rng, 0, n++) == 0)
+			found = host->by_tid[tid];
+	return found;
+}
+
+void groups_move_thread(struct sim *s)
+{
+	struct cpu *c = &s->machine[0]->cpu[0];
+	struct thread *t = random_member(s);
+	const int64_t to = rng_range(&s->rng, -1, (int64_t)s->groups - 1);
+	struct quota_group *g = to < 0 ? NULL : &s->group[to];
+
+	queue_push(&s->queue, s->now + s->move_period, DUE_REGROUP, NULL, 0);
+	if (!t || t->group == g)
+		return;
+	if (!t->moved)
+		t->first_group = t->group;
+	t->moved = true;
+	RECORD(c, REC_GROUP_MOVE, N(0), N(1), N(t->tid), S(g ? g->path : "/"), S(thread_name(t)));
+	if (s->truth && s->truth->moves)
+		fprintf(s->truth->moves, "%" PRId32 ",%" PRId64 ",%s\n", t->tid, s->now, g ? g->path : "/");
+	sched_regroup(t, g);
+	unlimit(c, t);
+	limit_queued(c, t);
+	if (t->limited_since)
+		count_throttled(t);
 }
 
 static void write_group(FILE *f, const struct sim *s, unsigned i)
@@ -132,11 +176,12 @@ static void write_group(FILE *f, const struct sim *s, unsigned i)
 
 	fprintf(f, "  - path: %s\n    name: %s\n", g->path, strrchr(g->path, '/') + 1);
 	if (g->quota)
-		fprintf(f, "    quota_ns: %" PRId64 "\n    period_ns: %" PRId64 "\n    before: {periods: 0, throttled: 0, "
-		        "throttled_ns: 0}\n    after: {periods: %" PRId64 ", throttled: %" PRId64 ", throttled_ns: %" PRId64 "}\n",
-		        g->quota, g->period, g->periods, g->throttled_periods, g->throttled_ns);
+		fprintf(f, "    quota_ns: %" PRId64 "\n    period_ns: %" PRId64 "\n", g->quota, g->period);
+	if (g->quota && !g->is_late)
+		fprintf(f, "    before: {periods: 0, throttled: 0, throttled_ns: 0}\n    after: {periods: %" PRId64 ", throttled: %" PRId64
+		        ", throttled_ns: %" PRId64 "}\n", g->periods, g->throttled_periods, g->throttled_ns);
 	for (int32_t tid = 0; tid < TIDS; tid++)
-		if (host->by_tid[tid] && host->by_tid[tid]->group == g) {
+		if (host->by_tid[tid] && (host->by_tid[tid]->moved ? host->by_tid[tid]->first_group : host->by_tid[tid]->group) == g) {
 			fprintf(f, "%s%" PRId32, any ? " " : "    threads: ", tid);
 			any = true;
 		}
@@ -148,7 +193,8 @@ void groups_write(FILE *f, const struct sim *s)
 {
 	fprintf(f, "%s  control_groups:\n", s->opt.quota_facts == QUOTA_SWITCHES ? "  throttled: events\n" : "");
 	for (unsigned i = 0; i < s->groups; i++)
-		write_group(f, s, i);
+		if (!s->group[i].is_gone)
+			write_group(f, s, i);
 }
 
 void groups_end(struct sim *s)
@@ -210,5 +256,13 @@ int scenario_groups(struct sim *s)
 			add_threads(s, h, group_add(s, g, s->groups));
 	}
 	s->sample_period = rng_range(&s->rng, 20, 100) * MS;
+	if (rng_chance(&s->rng, 500000)) {
+		struct quota_group *g = group_add(s, NULL, s->groups);
+
+		g->is_late = true;
+		g->is_gone = rng_chance(&s->rng, 500000);
+		s->move_period = rng_range(&s->rng, 15, 60) * MS;
+		queue_push(&s->queue, s->begin + s->move_period, DUE_REGROUP, NULL, 0);
+	}
 	return 0;
 }

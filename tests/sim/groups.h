@@ -13,3 +13,4 @@ void group_unthrottled(struct cpu *c, struct quota_group *g);  /* Called at the 
 void groups_sample(struct sim *s);
 void groups_end(struct sim *s);                    /* Ends the truth. */
 void groups_write(FILE *f, const struct sim *s);   /* Writes the groups into the session file, as a part of the host. */
+void groups_move_thread(struct sim *s);  /* Moves a random thread to another group. */

@@ -423,6 +423,19 @@ void sched_arm_tick(struct cpu *c)
 	queue_push(&c->m->sim->queue, (now / period + 1) * period + phase, DUE_TICK, c, ++c->tick_gen);
 }
 
+void sched_regroup(struct thread *t, struct quota_group *to)
+{
+	struct cpu *c = &t->m->cpu[t->cpu];
+
+	if (c->cur == t)
+		charge_current(c);
+	t->group = to;
+	if (c->cur == t ? is_throttled(t) : c->cur->idle && pick_next(c)) {
+		c->resched = true;
+		cpu_interrupt(c);
+	}
+}
+
 void sched_unthrottle(struct sim *s, struct quota_group *g)
 {
 	struct machine *host = s->machine[0];

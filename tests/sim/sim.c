@@ -93,6 +93,9 @@ static void dispatch(struct sim *s, const struct due *d)
 	case DUE_SAMPLE:
 		groups_sample(s);
 		break;
+	case DUE_REGROUP:
+		groups_move_thread(s);
+		break;
 	case DUE_STOP:
 		vm_stop(s, d->owner);
 		break;

@@ -49,7 +49,7 @@ int64_t rng_exp(struct rng *r, int64_t mean);                  /* approximately 
 /* ---- event queue (queue.c) */
 
 enum due_kind { DUE_CPU, DUE_SLEEP, DUE_TICK, DUE_BARE, DUE_DISK, DUE_HOSTIO, DUE_PERIOD, DUE_STOP, DUE_CONTINUE,
-                DUE_SAMPLE };
+                DUE_SAMPLE, DUE_REGROUP };
 struct due {
 	int64_t at;
 	uint64_t seq; /* order of equal times: first come, first served */
@@ -137,6 +137,8 @@ struct thread {
 	struct cpu *vcpu;             /* guest CPU that this thread of the machine below runs; NULL: none */
 	struct machine *vm;           /* VM with this thread as QEMU's main thread, if the thread changes the VM; NULL: none */
 	struct quota_group *group;    /* CFS quota; NULL: none */
+	struct quota_group *first_group;  /* its group before it moved */
+	bool moved;                   /* to another group */
 	int64_t limited_since;        /* start of the time for which its group keeps it off, host ns; 0: none */
 	int32_t tid, pid, ppid;
 	uint32_t name;                /* string id */
@@ -237,6 +239,7 @@ struct quota_group {
 	struct quota_group *parent;  /* NULL: none */
 	char path[96];
 	int64_t quota, period, used; /* quota 0: no limit */
+	bool is_late, is_gone;       /* created during the recording; is_gone: and removed, so its limit is unknown */
 	int64_t periods, throttled_periods, throttled_ns;  /* as in cpu.stat */
 	int64_t cpu_since[CPUS_MAX]; /* start of the time for which it is throttled on a CPU, host ns; 0: it is not */
 	int64_t refilled;  /* end of the last throttling, host ns */
@@ -345,6 +348,7 @@ struct sim {
 	struct quota_group group[GROUPS_MAX];
 	bool groups_recorded;         /* groups of host threads have a truth, and are recorded by opt.quota_facts */
 	int64_t sample_period;        /* time between two records of their counters, ns; 0: the recorder's, 100 ms */
+	int64_t move_period;          /* time between two moves of a thread to another group, ns; 0: no moves */
 	unsigned groups;
 	struct bare bare[4];
 	unsigned bares;
@@ -404,6 +408,7 @@ void sched_offline(struct cpu *c);
 void sched_evacuate(struct cpu *c);  /* Moves one thread that is queued on an offline CPU. */
 bool sched_wants(const struct cpu *c);  /* Returns true if an idle CPU has a thread to run. */
 void sched_unthrottle(struct sim *s, struct quota_group *g);
+void sched_regroup(struct thread *t, struct quota_group *to);  /* NULL: no group */
 void sched_arm_tick(struct cpu *c);
 
 /* ---- kvm.c */
@@ -461,7 +466,7 @@ enum record_kind {
 	REC_IRQ_ENTRY, REC_IRQ_EXIT,
 	REC_SOFTIRQ_ENTRY, REC_SOFTIRQ_EXIT, REC_TIMER_ENTRY, REC_TIMER_EXIT, REC_KVM_ENTRY, REC_KVM_EXIT, REC_HYPERCALL,
 	REC_INJECT, REC_USEREXIT, REC_LOG, REC_DUMP_START, REC_DUMP_PROCESS, REC_DUMP_NS, REC_DUMP_END,
-	REC_DUMP_CGROUP, REC_FREQUENCY, REC_HALT_POLL, REC_VCPU_WAKEUP,
+	REC_DUMP_CGROUP, REC_GROUP_MOVE, REC_FREQUENCY, REC_HALT_POLL, REC_VCPU_WAKEUP,
 	REC_STEAL_SWITCH, REC_STEAL_TIMER, REC_STEAL_TICK, /* written with --steal-clock only */
 	REC_COUNT
 };

@@ -55,6 +55,9 @@ const struct record_class record_class[REC_COUNT] = {
 	[REC_VCPU_WAKEUP] = { "kvm_vcpu_wakeup", { { FIELD_U64, "ns" }, { FIELD_U32, "waited" }, { FIELD_U32, "valid" } } },
 	[REC_FREQUENCY] = { "power_cpu_frequency", { { FIELD_U32, "state" }, { FIELD_U32, "cpu_id" } } },
 	[REC_DUMP_CGROUP] = { "lttng_statedump_process_cgroup_ns", { { FIELD_I32, "tid" }, { FIELD_U32, "ns_inum" } } },
+	[REC_GROUP_MOVE] = { "cgroup_attach_task", {
+		{ FIELD_I32, "dst_root" }, { FIELD_I32, "dst_level" }, { FIELD_I32, "pid" }, { FIELD_STRING, "dst_path" },
+		{ FIELD_COMM, "comm" } } },
 };
 
 const char *thread_name(const struct thread *t)

@@ -30,7 +30,8 @@ int truth_open(struct sim *s, const char *dir)
 	                           "vmm_exec_ns,vmm_flight_ns,guest_wait_ns,blocked_ns");
 	s->truth->loss = create_file(s, "losses.csv", "machine,cpu,start,end,records");
 	s->truth->poll = create_file(s, "polls.csv", "vm,vcpu,start,end,outcome");
-	if (s->groups_recorded && !(s->truth->throttled = create_file(s, "throttled.csv", "tid,start,end")))
+	if (s->groups_recorded && (!(s->truth->throttled = create_file(s, "throttled.csv", "tid,start,end")) ||
+	                           !(s->truth->moves = create_file(s, "moves.csv", "tid,at,path"))))
 		return -1;
 	if (s->opt.siblings)
 		s->truth->frequency = create_file(s, "frequencies.csv", "cpu,at,khz");
@@ -190,7 +191,7 @@ int truth_close(struct sim *s)
 	if (write_clocks(s) < 0 || write_machines(s) < 0 || write_traces(s) < 0 || write_info(s) < 0)
 		result = -1;
 	FILE *file[] = { t->interval, t->pcpu, t->request, t->loss, t->cause, t->poll, t->frequency, t->progress, t->steal,
-	                 t->throttled };
+	                 t->throttled, t->moves };
 	for (size_t i = 0; i < sizeof file / sizeof *file; i++)
 		if (file[i] && (ferror(file[i]) | fclose(file[i])))
 			result = error_system(&s->err, NULL, "%s", t->dir);

@@ -6,7 +6,7 @@
 
 struct truth_out {
 	FILE *interval, *pcpu, *request, *loss, *cause, *poll;
-	FILE *throttled;  /* NULL: no groups of host threads */
+	FILE *throttled, *moves;  /* NULL: no groups of host threads */
 	FILE *frequency, *progress, *steal;  /* NULL without --siblings; without --counters; without --steal-clock */
 	char *dir;
 };
