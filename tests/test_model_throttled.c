@@ -73,11 +73,12 @@ static void test_recorded_vcpu(void **state)
 }
 
 /* A thread moves to another group of the session file, to one that only an event names, and there with a thread that was not
- * seen before; then to the root group. The group that only an event names is in one with a quota, which limits it. */
+ * seen before; then to the root group. One group that only an event names is in one with a quota,
+ * which limits it; the limit of the other one is unknown. */
 static void test_moves(void **state)
 {
 	static const struct { int32_t tid; int64_t path, group; bool in_quota; } move[] = {
-		{ 300, BASH, 1, false }, { 300, FILE_NAME, 3, true }, { 4711, FILE_NAME, 3, true }, { 4711, BURN, 4, false },
+		{ 300, BASH, 1, false }, { 300, FILE_NAME, 3, true }, { 4711, FILE_NAME, 3, true }, { 4711, BURN, 4, true },
 		{ 300, INIT, 0, false } };
 	struct control_groups groups = { 0 };
 	(void)state;

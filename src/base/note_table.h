@@ -140,6 +140,13 @@
 	  "of %s for which its vCPUs waited while others had their CPUs, %s end with the period of a timer (%s), as a CPU " \
 	  "quota's do: part of what others seem to have taken may be its own limit's", \
 	  "record cpu.max and cpu.stat (stealscope record)") \
+	X(GROUP_LIMIT_UNKNOWN, "group-limit-unknown", LIMIT, \
+	  "control groups created and removed during the recording, whose limits are unknown: %zu (first: %s); part of the %s " \
+	  "for which their threads waited, and which others seem to have taken, may be due to their own quotas", \
+	  "record where BPF loads: it shows each throttled thread") \
+	X(THREADS_MOVED, "threads-moved", LIMIT, \
+	  "threads that moved to another control group after more than %s: %zu (first: TID %d); in the rows of groups, all " \
+	  "their time counts for the last one", "ask about these threads") \
 	X(ENDS_WITHOUT_START, "ends-without-start", INFO, \
 	  "probes recorded ends of requests without their start: %llu; they began before the recording, or no probe shows " \
 	  "their start", "") \

@@ -279,6 +279,7 @@ static void add_notes(const struct model_run *r, const struct model *m, int64_t 
 		if (i > 0 && info && !r->trace[0])
 			steal_clock_add_notes(&r->steal[i], mc, r->n - 1, info->guest_only, notes);
 		counters_add_notes(mc, notes);
+		groups_add_notes(mc, notes);
 		group_quota_add_notes(mc, notes);
 		quota_pattern_add_notes(m, mc, notes);
 		if (info)

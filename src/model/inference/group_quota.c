@@ -4,6 +4,7 @@
 #include "model/state/state.h"
 
 #define MISSED_MIN 20000000  /* ns by cpu.stat that the events may miss without a warning ... */
+#define UNKNOWN_LIMIT_MIN 1000000  /* least wait in groups with unknown limits for a note, ns: less than one period */
 #define MISSED_SHARE 10      /* ... or this part of it, 1 / n */
 
 /* Returns the group above; -1: none. */
@@ -45,10 +46,10 @@ bool group_has_quota(const struct model *m, int32_t group)
 
 /* Returns true if the quota of a group, or of one above, may have kept a thread off in a wait. decided: set to false if a
  * sample after its end is still to come. */
-static bool may_be_limited(const struct model *m, int32_t group, int64_t from, int64_t to, bool *decided)
+static bool may_be_limited(const struct model *m, const struct group_wait *w, bool *decided)
 {
 	bool may = false;
-	for (; group >= 0; group = m->group_above[group]) {
+	for (int32_t group = w->group; group >= 0; group = m->group_above[group]) {
 		const struct control_group *g = &m->control_groups->group[group];
 		const struct group_growth *growth = &m->growth[group];
 		if (!g->quota_ns)
@@ -56,8 +57,9 @@ static bool may_be_limited(const struct model *m, int32_t group, int64_t from, i
 		if (growth->at == INT64_MIN)  /* no samples: the counters at both ends */
 			may = may || g->throttled_ns != 0;
 		else
-			may = may || growth->grew_at > from;
-		*decided = *decided && (growth->at == INT64_MIN || growth->at >= to);
+			may = may || growth->grew_at > w->from;
+		const int64_t counted_by = w->to + (w->has_moved ? g->period_ns : 0);
+		*decided = *decided && (growth->at == INT64_MIN || growth->at >= counted_by);
 	}
 	return may;
 }
@@ -89,10 +91,10 @@ static void decide_waits(struct machine *mc, struct thread *th, enum undecided u
 	unsigned kept = 0, i = 0;
 	for (; w && i < w->len; i++) {
 		bool decided = true;
-		const bool may = may_be_limited(mc->model, th->group, w->wait[i].from, w->wait[i].to, &decided);
+		const bool may = may_be_limited(mc->model, &w->wait[i], &decided);
 		if (!decided && undecided == UNDECIDED_KEEP)
 			break;
-		if (may || (!decided && (undecided == UNDECIDED_WRITE || has_grown(mc->model, th->group))))
+		if (may || (!decided && (undecided == UNDECIDED_WRITE || has_grown(mc->model, w->wait[i].group))))
 			write_wait(mc, th, w->wait[i].from, w->wait[i].to);
 	}
 	for (; w && i < w->len; i++)
@@ -101,21 +103,33 @@ static void decide_waits(struct machine *mc, struct thread *th, enum undecided u
 		w->len = kept;
 }
 
-void group_quota_waited(struct machine *mc, struct thread *th)
+/* Returns the start of a thread's wait in its present group. */
+static int64_t wait_since(const struct thread *th)
 {
-	const int64_t from = th->status_since, to = mc->model->sink.now;
+	return th->status_since > th->group_since ? th->status_since : th->group_since;
+}
+
+void group_quota_waited(struct machine *mc, struct thread *th, bool has_moved)
+{
+	const int64_t from = wait_since(th), to = mc->model->sink.now;
 	if (mc->has_throttled || th->status != THREAD_PREEMPTED || from >= to)
+		return;
+	if (th->shown_group != th->group)
+		mc->model->unknown_limit_ns += to - from;
+	if (!group_has_quota(mc->model, th->group))
 		return;
 	decide_waits(mc, th, UNDECIDED_KEEP);
 	if (!th->waits)
 		th->waits = mem_new(1, sizeof *th->waits);
 	struct group_waits *w = th->waits;
+	if (w->len == GROUP_WAITS && w->wait[w->len - 1].group != th->group)
+		decide_waits(mc, th, UNDECIDED_IF_GROWN);
 	if (w->len == GROUP_WAITS) {
 		w->len--;
 		w->wait[w->len - 1].to = w->wait[w->len].to;
+		w->wait[w->len - 1].has_moved |= w->wait[w->len].has_moved;
 	}
-	w->wait[w->len].from = from;
-	w->wait[w->len++].to = to;
+	w->wait[w->len++] = (struct group_wait){ from, to, th->group, has_moved };
 }
 
 void group_quota_settle(struct machine *mc, struct thread *th, int64_t from, int64_t to)
@@ -129,11 +143,8 @@ void group_quota_settle(struct machine *mc, struct thread *th, int64_t from, int
 		w->len--;
 	}
 	decide_waits(mc, th, UNDECIDED_WRITE);
-	if (end > to) {
-		w->wait[0].from = to;
-		w->wait[0].to = end;
-		w->len = 1;
-	}
+	if (end > to)
+		w->wait[w->len++] = (struct group_wait){ to, end, th->group, false };
 }
 
 void group_quota_sample(struct machine *mc, const struct event *ev)
@@ -158,10 +169,10 @@ void group_quota_thread_end(struct machine *mc, struct thread *th, bool at_end)
 	decide_waits(mc, th, UNDECIDED_IF_GROWN);
 	free(th->waits);
 	th->waits = NULL;
-	if (!at_end || !th->in_quota || mc->has_throttled || th->status != THREAD_PREEMPTED || th->vcpu != NONE)
+	if (!at_end || !group_has_quota(mc->model, th->group) || mc->has_throttled || th->status != THREAD_PREEMPTED || th->vcpu != NONE)
 		return;
 	/* It still waits: cpu.stat does not count an interval that has not ended. */
-	thread_set_at(mc, th, th->status_since, THREAD_OUT_BY, OUT_QUOTA_OR_OTHERS);
+	thread_set_at(mc, th, wait_since(th), THREAD_OUT_BY, OUT_QUOTA_OR_OTHERS);
 }
 
 void group_quota_exact(struct machine *mc, const struct thread *th, int64_t ns)
@@ -174,6 +185,9 @@ void group_quota_add_notes(const struct machine *mc, struct notes *notes)
 {
 	const struct model *m = mc->model;
 	char a[TIME_TEXT], b[TIME_TEXT];
+	if (mc == m->grouped && !mc->has_throttled && m->unknown_limit_ns >= UNKNOWN_LIMIT_MIN)
+		note_add(notes, GROUP_LIMIT_UNKNOWN, mc->name, m->seen_groups.groups, m->seen_groups.group[0].path,
+		         time_duration(a, m->unknown_limit_ns));
 	for (size_t i = 0; m->growth && mc == m->grouped && mc->has_throttled && i < m->control_groups->groups; i++) {
 		const struct group_growth *g = &m->growth[i];
 		const int64_t counted = g->ns - g->first_ns, missed = counted - g->exact;

@@ -7,16 +7,27 @@
  * had the CPU. Without samples, the counters at both ends decide the same for the whole recording. A part of a vCPU's wait
  * for which vcpu_throttling.h finds a reason is not one of these waits.
  *
+ * A wait in which the thread moved to another group is divided there; the counter of the group that it left may grow up to
+ * a period later. Waits in groups whose limit is unknown are counted for a note.
+ *
  * Waits are kept until the next sample, at most GROUP_WAITS per thread; of more, the shortest neighbours are joined. Cost:
  * O(1) per wait, O(threads) per sample of a group. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define GROUP_WAITS 512
 
 /* Waits of a thread that ended after the last sample, in order. */
-struct group_waits { unsigned len; struct { int64_t from, to; } wait[GROUP_WAITS]; };
+struct group_waits {
+	unsigned len;
+	struct group_wait {
+		int64_t from, to;
+		int32_t group;
+		bool has_moved;  /* ends since the thread moved, perhaps while its group was throttled */
+	} wait[GROUP_WAITS];
+};
 
 /* Samples of one group's counter. */
 struct group_growth {

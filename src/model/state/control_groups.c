@@ -8,6 +8,7 @@
 #include "model/state/state.h"
 
 #define NEVER INT64_MAX
+#define STAY_MIN 100000000  /* ns in a group for which a thread that leaves it counts for a note */
 
 void thread_set_groups(struct model *m, const struct model_groups *groups, size_t n)
 {
@@ -78,7 +79,7 @@ static void set_group(struct machine *mc, struct thread *th, int32_t group, int3
 {
 	th->shown_group = group;
 	th->group = limits;
-	th->in_quota = group_has_quota(mc->model, limits);
+	th->in_quota = group != limits || group_has_quota(mc->model, limits);
 	thread_set(mc, th, THREAD_GROUP, group < 0 ? HISTORY_NULL : group);
 }
 
@@ -106,7 +107,11 @@ void group_move(struct machine *mc, const struct event *ev)
 		th = thread_get(mc, ev->group_move.tid);
 	if (!th)
 		return;
-	group_quota_thread_end(mc, th, false);
+	if (th->in_quota)
+		group_quota_waited(mc, th, true);
+	if (th->shown_group >= 0 && m->sink.now - th->group_since > STAY_MIN && !m->threads_moved++)
+		m->first_moved = th->tid;
+	th->group_since = m->sink.now;
 	set_group(mc, th, is_recorded ? limits : seen_group(m, path), limits);
 }
 
@@ -124,6 +129,7 @@ void group_inherit(struct machine *mc, struct thread *th, const struct thread *p
 {
 	if (th->shown_group < 0 && parent->shown_group >= 0)
 		set_group(mc, th, parent->shown_group, parent->group);
+	th->group_since = mc->model->sink.now;
 }
 
 /* The next thread with this TID has another group. */
@@ -137,6 +143,14 @@ void group_leave(struct machine *mc, struct thread *th)
 		thread_set(mc, th, THREAD_GROUP, HISTORY_NULL);
 		(void)map_remove(&mc->model->group_of, (uint64_t)th->tid);
 	}
+}
+
+void groups_add_notes(const struct machine *mc, struct notes *notes)
+{
+	const struct model *m = mc->model;
+	char stay[TIME_TEXT];
+	if (mc == m->grouped && m->threads_moved)
+		note_add(notes, THREADS_MOVED, mc->name, time_duration(stay, STAY_MIN), m->threads_moved, (int)m->first_moved);
 }
 
 /* ---- throttled threads */
@@ -170,7 +184,7 @@ void throttled_end_all(struct machine *mc, bool close)
 	uint64_t tid, p;
 	for (size_t at = 0; (mc->model->growth || mc->has_throttled) && map_each(&mc->thread, &at, &tid, &p); ) {
 		struct thread *th = (struct thread *)(uintptr_t)p;
-		if (th->in_quota)
+		if (th->in_quota || th->waits)
 			group_quota_thread_end(mc, th, true);
 		if (th->throttled_since != NEVER && th->on_cpu < 0)
 			write_throttled(mc, th, close ? mc->model->sink.now : NEVER);

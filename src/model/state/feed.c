@@ -86,7 +86,7 @@ static void on_switch(struct machine *mc, struct cpu *c, const struct event *ev)
 		next->never_woken = false;
 		throttled_end(mc, next);
 		if (next->in_quota)
-			group_quota_waited(mc, next);
+			group_quota_waited(mc, next, false);
 		thread_check_move(mc, next, number);
 		cpu_set_current(mc, number, next, MODE_VMM);  /* transitions 3 and 6 of Fig. 5 */
 		thread_learn(mc, next, ev->sw.next_comm, -1);

@@ -58,8 +58,9 @@ struct thread {
 	int8_t nice;                /* nice level at its last switch-in; NICE_RT: real time; NICE_UNKNOWN */
 	int32_t shown_group;        /* number of its control group; -1: unknown */
 	int32_t group;              /* index of this group, or of the nearest one around it, in the session file; -1: none */
-	bool in_quota;              /* that group, or one above, has a quota */
-	struct group_waits *waits;  /* waits that may be the quota's; NULL: none */
+	bool in_quota;              /* that group, or one above, has a quota, or its limit is unknown */
+	int64_t group_since;        /* time of its fork, or of its last move to another group, host ns; 0: none */
+	struct group_waits *waits;  /* waits that may be a quota's; NULL: none */
 	int64_t throttled_since;    /* start of the time for which its quota keeps it off, host ns; INT64_MAX: none */
 	uint32_t pid_ns, cgroup_ns; /* inode numbers of its namespaces; 0: unknown */
 	/* vCPU of a hypervisor that reports run states, see vcpu_run_states.c: */
@@ -212,6 +213,9 @@ struct model {
 	const struct control_groups *control_groups;  /* of `grouped`, borrowed; NULL: unknown */
 	struct machine *grouped;  /* the machine whose control groups are known; NULL: none */
 	struct control_groups seen_groups;  /* those that only events name; their numbers follow */
+	size_t threads_moved;     /* moves of threads that had been in their group for some time */
+	int32_t first_moved;      /* TID of the first one */
+	int64_t unknown_limit_ns;     /* waits of threads in those: they may have had limits */
 	int32_t *group_above;     /* by group: index of the group above; -1: none. NULL: no groups */
 	struct group_growth *growth;  /* by group */
 	struct map group_of;      /* TID on `grouped` -> index of its control group */
@@ -241,6 +245,7 @@ void group_join(struct machine *mc, struct thread *th);       /* Called for a ne
 void group_inherit(struct machine *mc, struct thread *th, const struct thread *parent);
 void group_move(struct machine *mc, const struct event *ev);
 void group_leave(struct machine *mc, struct thread *th);      /* Called when the thread ends. */
+void groups_add_notes(const struct machine *mc, struct notes *notes);
 void throttled_event(struct machine *mc, const struct event *ev);
 /* Called when the thread is switched out; is_runnable: it wants to run. */
 void throttled_switch_out(struct machine *mc, struct thread *th, bool is_runnable);
@@ -256,8 +261,8 @@ void quota_pattern_add_notes(const struct model *m, const struct machine *vm, st
 void group_quota_begin(struct model *m);
 void group_quota_release(struct model *m);
 bool group_has_quota(const struct model *m, int32_t group);
-/* Called when the thread, which has a quota, is switched in. */
-void group_quota_waited(struct machine *mc, struct thread *th);
+/* Called when the thread, which may have a quota, is switched in or moves to another group. */
+void group_quota_waited(struct machine *mc, struct thread *th, bool has_moved);
 /* Decides the waits before `from`: in [from, to) a reason is known for which a vCPU is off its CPU. */
 void group_quota_settle(struct machine *mc, struct thread *th, int64_t from, int64_t to);
 void group_quota_sample(struct machine *mc, const struct event *ev);

@@ -188,7 +188,7 @@ void thread_end(struct machine *mc, struct thread *th)
 {
 	if (th->on_cpu >= 0)
 		cpu_set_unknown(mc, (uint32_t)th->on_cpu);
-	if (th->in_quota)
+	if (th->in_quota || th->waits)
 		group_quota_thread_end(mc, th, false);
 	unbind_vcpu(mc, th);
 	thread_set(mc, th, THREAD_STATUS, HISTORY_NULL);
