@@ -1,6 +1,7 @@
 /* Throttled threads and vCPUs, as events show them. */
 #include "model_throttling.h"
 
+#include "model/loss/initial_state.h"
 #include "model/state/state.h"
 
 static void throttled(double t, int32_t tid, int64_t on)
@@ -52,6 +53,35 @@ static void test_recorded_thread(void **state)
 	thread_at(180, HISTORY_NULL);
 	throttled(181, 4711, 0);  /* no such thread */
 	teardown();
+}
+
+/* A thread that was throttled when the trace began: its first event is the end. A later one without a start does not count. */
+static void test_throttled_before(void **state)
+{
+	struct machine_setup setup[] = {
+		{ .name = "host", .parent = -1, .traced = true, .host_pid = -1, .names = { name_of, NULL } } };
+	struct prescan start = PRESCAN_INIT;
+	struct event ev = event(54 * MS, EV_THROTTLED, 0, 8);
+	(void)state;
+	ev.throttled.tid = 7;
+	ev.throttled.on = 0;
+	prescan_feed(&start, &ev);
+	prescan_finish(&start);
+	rec_init(&rec);
+	model = model_new(setup, COUNT(setup), false, &rec_ops, &rec, NULL);
+	assert_int_equal(model_begin(model, 0, 10 * MS, &start, NULL), 0);
+	throttled(54, 7, 0);
+	to(60, 8, RUN_RUNNABLE, 7, 0);
+	expect("/Host/Threads/7/Status", 10 * MS, THREAD_PREEMPTED);
+	thread_at(10, OUT_QUOTA);
+	thread_at(53.9, OUT_QUOTA);
+	thread_at(54, HISTORY_NULL);
+	to(70, 7, RUN_RUNNABLE, 8, 0);
+	throttled(80, 7, 0);
+	thread_at(75, HISTORY_NULL);
+	model_free(model);
+	rec_release(&rec);
+	prescan_release(&start);
 }
 
 /* The same for a vCPU on a busy CPU: the events decide, and nothing is inferred beside them. */
@@ -139,7 +169,7 @@ static void test_pattern(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_recorded_thread), cmocka_unit_test(test_recorded_vcpu),
-		cmocka_unit_test(test_moves), cmocka_unit_test(test_pattern) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_recorded_thread), cmocka_unit_test(test_throttled_before),
+		cmocka_unit_test(test_recorded_vcpu), cmocka_unit_test(test_moves), cmocka_unit_test(test_pattern) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

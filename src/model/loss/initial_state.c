@@ -243,6 +243,14 @@ static void on_migrate(struct prescan *s, const struct event *ev)
 	set_first_cpu(th, ev->migrate.orig_cpu);
 }
 
+/* The end of a throttled interval may be a thread's first event: it began before. */
+static void on_throttled(struct prescan *s, const struct event *ev)
+{
+	struct prescan_thread *th = ev->throttled.on ? NULL : first_mention(s, ev->throttled.tid, THREAD_PREEMPTED);
+	if (th)
+		set_first_cpu(th, ev->cpu);
+}
+
 /* Sets a thread's PID, which may occur later than the first event that names the thread. */
 static void on_context(struct prescan *s, struct prescan_cpu *c, const struct event *ev)
 {
@@ -375,6 +383,9 @@ void prescan_feed(struct prescan *s, const struct event *ev)
 		break;
 	case EV_MIGRATE:
 		on_migrate(s, ev);
+		break;
+	case EV_THROTTLED:
+		on_throttled(s, ev);
 		break;
 	case EV_FORK:
 		s->forks++;

@@ -203,6 +203,9 @@ void throttled_event(struct machine *mc, const struct event *ev)
 	mc->has_throttled = true;
 	if (!th)
 		return;
+	/* The event of its begin precedes the trace: it was printed when the thread left its CPU. */
+	if (!ev->throttled.on && !th->has_left && th->status == THREAD_PREEMPTED && th->status_since <= mc->begin)
+		th->throttled_since = mc->begin;
 	if (!ev->throttled.on)
 		throttled_end(mc, th);
 	else if (th->throttled_since == NEVER)
