@@ -141,8 +141,8 @@
 	  "quota's do: part of what others seem to have taken may be its own limit's", \
 	  "record cpu.max and cpu.stat (stealscope record)") \
 	X(GROUP_LIMIT_UNKNOWN, "group-limit-unknown", LIMIT, \
-	  "control groups created and removed during the recording, whose limits are unknown: %zu (first: %s); part of the %s " \
-	  "for which their threads waited, and which others seem to have taken, may be due to their own quotas", \
+	  "control groups created and removed during the recording, whose limits are unknown: %zu (first: %s); part of " \
+	  "the %s for which their threads waited, and which others seem to have taken, may be due to their own quotas", \
 	  "record where BPF loads: it shows each throttled thread") \
 	X(THREADS_MOVED, "threads-moved", LIMIT, \
 	  "threads that moved to another control group after more than %s: %zu (first: TID %d); in the rows of groups, all " \

@@ -169,7 +169,8 @@ void group_quota_thread_end(struct machine *mc, struct thread *th, bool at_end)
 	decide_waits(mc, th, UNDECIDED_IF_GROWN);
 	free(th->waits);
 	th->waits = NULL;
-	if (!at_end || !group_has_quota(mc->model, th->group) || mc->has_throttled || th->status != THREAD_PREEMPTED || th->vcpu != NONE)
+	const bool waits = th->status == THREAD_PREEMPTED && th->vcpu == NONE && !mc->has_throttled;
+	if (!at_end || !waits || !group_has_quota(mc->model, th->group))
 		return;
 	/* It still waits: cpu.stat does not count an interval that has not ended. */
 	thread_set_at(mc, th, wait_since(th), THREAD_OUT_BY, OUT_QUOTA_OR_OTHERS);
