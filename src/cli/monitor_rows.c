@@ -8,13 +8,13 @@ static void drop_old(struct monitor_rows *r, int64_t now)
 	struct export_live *l = &r->live;
 	size_t states = 0, steals = 0;
 	for (size_t i = 0; i < l->states; i++) {
-		if (now - l->state[i].ts <= ROWS_KEPT_NS)
+		if (now - l->state[i].taken <= ROWS_KEPT_NS)
 			l->state[states++] = l->state[i];
 		else
 			free(l->state[i].machine);
 	}
 	for (size_t i = 0; i < l->steals; i++) {
-		if (now - l->steal[i].ts <= ROWS_KEPT_NS) {
+		if (now - l->steal[i].taken <= ROWS_KEPT_NS) {
 			l->steal[steals++] = l->steal[i];
 		} else {
 			free(l->steal[i].machine);
@@ -58,8 +58,8 @@ static void add_state(struct monitor_rows *r, const struct live_sample *s, const
 		free(name);
 		return;
 	}
-	*ARRAY_PUSH(l->state, l->states, r->state_cap) = (struct export_live_state){ s->wall - s->period, s->period, name,
-		v->number, v->number < 0 ? 0 : v->tid, v->ns.ran, v->ns.stolen, v->ns.throttled, v->ns.blocked + v->ns.paused,
+	*ARRAY_PUSH(l->state, l->states, r->state_cap) = (struct export_live_state){ s->wall - s->period, v->period, now_ns(),
+		name, v->number, v->number < 0 ? 0 : v->tid, v->ns.ran, v->ns.stolen, v->ns.throttled, v->ns.blocked + v->ns.paused,
 		v->longest };
 }
 
@@ -78,13 +78,13 @@ static void add_steal(struct monitor_rows *r, const struct live_sample *s, const
 		free(culprit);
 		return;
 	}
-	*ARRAY_PUSH(l->steal, l->steals, r->steal_cap) = (struct export_live_steal){ s->wall - s->period, s->period, victim,
-		v->number, live_kind_name[c->kind], culprit, p->ns };
+	*ARRAY_PUSH(l->steal, l->steals, r->steal_cap) = (struct export_live_steal){ s->wall - s->period, v->period, now_ns(),
+		victim, v->number, live_kind_name[c->kind], culprit, p->ns };
 }
 
 void monitor_rows_add(struct monitor_rows *r, const struct live_sample *s)
 {
-	drop_old(r, s->wall);
+	drop_old(r, now_ns());
 	const size_t states = r->live.states, steals = r->live.steals;
 	for (size_t i = 0; i < s->vcpus; i++)
 		add_state(r, s, &s->vcpu[i], states);

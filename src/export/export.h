@@ -47,6 +47,7 @@ void export_result_release(struct export_result *r);
 /* A vCPU in one period: a row of the table live_state. cpu: -1: a thread that is no vCPU. */
 struct export_live_state {
 	int64_t ts, period;        /* begin, ns since the epoch; length, ns */
+	int64_t taken;             /* CLOCK_MONOTONIC, ns; not written */
 	char *machine;
 	int32_t cpu, tid;
 	int64_t ran, stolen, throttled, blocked, longest;  /* ns */
@@ -54,7 +55,7 @@ struct export_live_state {
 
 /* Time that a vCPU lost to a culprit in one period: a row of the table live_steal. */
 struct export_live_steal {
-	int64_t ts, period;
+	int64_t ts, period, taken;
 	char *machine;
 	int32_t cpu;
 	const char *kind;
