@@ -40,6 +40,22 @@ def check_bounds():
         check(named > 0.4 * both, f"the hogs took {both / 1e6:.3f} ms, named for {named / 1e6:.3f} ms")
 
 
+def check_rows():
+    """The times of a vCPU's row cover one interval, however long top waits for a CPU in between."""
+    vm = Vcpus(last_cpu(), 600, 2, "kvm", "-name", f"busy{os.getpid()}")
+    vm.begin()
+    hog = start(HOG, last_cpu(), "burnK7")
+    os.sched_setaffinity(0, {last_cpu()})
+    try:
+        rows = [r for r in table("top", "-b", "-d", "0.1", "-n", "5") if int(r["tid"]) in vm.tids]
+    finally:
+        os.sched_setaffinity(0, range(os.cpu_count()))
+        stop(hog, vm.process)
+    over = [sum(int(r[f"{state}_ns"]) for state in ("ran", "stolen", "throttled", "paused", "blocked", "unknown")) - int(r["period_ns"])
+            for r in rows]
+    check(rows and max(over) <= 10e6, f"in {len(rows)} rows at most {max(over, default=0)} ns more than their period")
+
+
 def check_vm(tmp):
     """A VM of KVM is found; the trigger gap(VM) saves a flight recording when one of its vCPUs waits."""
     vm = Vcpus(last_cpu(), 600, 1, "kvm", "-name", f"vm{os.getpid()}")
@@ -50,6 +66,7 @@ def check_vm(tmp):
     check(rows and rows[0]["cpu"] == "0", f"the vCPU of {rows[0]['machine'] if rows else 'the VM'} is found by itself")
     hogs = [start(HOG, last_cpu(), name) for name in ("burnP6", "burnMMX")]
     name = rows[0]["machine"]
+    check_rows()
     flight = subprocess.Popen([PROGRAM, "record", "--flight", "-t", "5s", "--no-index", "--host-only", "--trigger", f"gap({name})>2ms",
                                "-o", f"{tmp}/flight"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     children.append(flight)

@@ -81,7 +81,7 @@ static void report_victim(struct report *r, const struct live_sample *s, const s
 {
 	const struct live_culprit *c = pair ? &s->culprit[pair->culprit] : NULL;
 	struct value value[sizeof columns / sizeof *columns] = {
-		VAL_INT(s->wall), VAL_INT(s->period), VAL_SHOWN(s->source), VAL_SHOWN(s->group[v->group].name),
+		VAL_INT(s->wall), VAL_INT(v->period), VAL_SHOWN(s->source), VAL_SHOWN(s->group[v->group].name),
 		VAL_SHOWN(v->machine), value_of_int(v->number),
 		VAL_INT(v->tid), value_of_int(v->cpu), VAL_INT(v->ns.ran), VAL_INT(v->ns.stolen), VAL_INT(v->ns.throttled),
 		VAL_INT(v->ns.paused), VAL_INT(v->ns.blocked), VAL_INT(v->ns.unknown),

@@ -180,7 +180,7 @@ void live_end_period(struct live *l, struct live_sample *s, int64_t now)
 	s->vcpus = l->threads.len;
 	s->vcpu = mem_new(s->vcpus + 1, sizeof *s->vcpu);
 	for (size_t i = 0; i < s->vcpus; i++)
-		s->vcpu[i].top = s->vcpu[i].sharer = -1;
+		s->vcpu[i] = (struct live_vcpu){ .top = -1, .sharer = -1, .period = s->period };
 }
 
 int32_t live_group_put(struct live_sample *s, const char *name, enum live_group_kind kind)
@@ -237,13 +237,21 @@ int64_t live_vmm_time(struct live *l, struct live_thread *t, int64_t ran)
 	return live_read_stat(l->request.root, t->pid, t->tid, &stat) ? min64(vmm_time(l, t, &stat), ran) : -1;
 }
 
+int64_t live_own_period(struct live_thread *t, int64_t to, int64_t other)
+{
+	const int64_t from = t->counted_to;
+	t->counted_to = to;
+	return from && to > from ? to - from : other;
+}
+
 void live_read_thread(struct live *l, struct live_thread *t, struct live_vcpu *u, uint64_t *ran, uint64_t *delayed)
 {
 	struct live_stat stat;
 	const int32_t top = u->top, sharer = u->sharer;
-	const int64_t top_ns = u->top_ns, sharer_ns = u->sharer_ns;
-	*u = (struct live_vcpu){ .number = t->number, .tid = t->tid, .pid = t->pid, .cpu = -1, .vmm = -1, .longest_culprit = -1,
-		                     .top = top, .top_ns = top_ns, .shared = -1, .sharer = sharer, .sharer_ns = sharer_ns };
+	const int64_t top_ns = u->top_ns, sharer_ns = u->sharer_ns, period = u->period;
+	*u = (struct live_vcpu){ .number = t->number, .tid = t->tid, .pid = t->pid, .cpu = -1, .period = period, .vmm = -1,
+		                     .longest_culprit = -1, .top = top, .top_ns = top_ns, .shared = -1, .sharer = sharer,
+		                     .sharer_ns = sharer_ns };
 	memcpy(u->machine, t->machine, sizeof u->machine);
 	if (!live_read_stat(l->request.root, t->pid, t->tid, &stat) || stat.start != t->start)
 		return;  /* it has ended, and another thread may have its TID */

@@ -41,6 +41,7 @@ struct live_vcpu {
 	int number;                /* vCPU; -1: no vCPU */
 	int32_t tid, pid, cpu;     /* cpu: pCPU; -1: unknown */
 	struct live_times ns;
+	int64_t period;            /* that these times cover, ns: of a vCPU it may differ from the sample's */
 	int64_t vmm;               /* part of ran outside the guest, by the kernel's ticks; -1: unknown */
 	uint64_t waits;
 	uint32_t length[LIVE_LENGTHS];

@@ -8,7 +8,8 @@
  * along this log. Waits that end by a migration are accounted at the migration, and those that go on when user space lists
  * the tasks.
  *
- * Each wait has one mark, the time up to which it is accounted. Whoever exchanges it accounts the part behind it. */
+ * Each wait has one mark, the time up to which it is accounted. Whoever exchanges it accounts the part behind it. The list
+ * that ends a period also moves each task to the other tables: all its times end when the list visits it. */
 #include <linux/bpf.h>
 #include <stdbool.h>
 
@@ -43,6 +44,7 @@ struct task_wait {
 	u32 bogus;       /* 1: the kernel's account of its next wait is wrong */
 	u32 marked;      /* 1: a descendant of the command of `run` */
 	u32 key;         /* of the thread, if it is a victim and a culprit of its own; 0: its process is */
+	u32 tables;      /* 1 + the tables that count its waits, 0 or 1; 0: not visited yet, those of new tasks */
 };
 
 struct {
@@ -89,17 +91,17 @@ struct ended_map {
 	__type(value, struct machine_ended);
 } ended_even SEC(".maps"), ended_odd SEC(".maps");
 
-#define OF_EPOCH(name) (control.epoch & 1 ? (void *)&name##_odd : (void *)&name##_even)
+#define TABLE(name, odd) ((odd) & 1 ? (void *)&name##_odd : (void *)&name##_even)
 #define ATOMIC_ADD(pointer, n) __sync_fetch_and_add((pointer), (n))
 /* The verifier checks a step of bpf_loop() once (Linux 5.17), each step of a plain loop on its own. */
 #define LOG_WALK_PLAIN 64
 
 /* ---- sums */
 
-static __always_inline void pair_add(u32 victim, u32 culprit, u64 ns, struct machine_row *r)
+static __always_inline void pair_add(u32 tables, u32 victim, u32 culprit, u64 ns, struct machine_row *r)
 {
 	const struct live_pair_key key = { victim, culprit };
-	void *map = OF_EPOCH(pairs);
+	void *map = TABLE(pairs, tables);
 	u64 *found = bpf_map_lookup_elem(map, &key);
 	if (found) {
 		ATOMIC_ADD(found, ns);
@@ -114,10 +116,16 @@ static __always_inline void pair_add(u32 victim, u32 culprit, u64 ns, struct mac
 		ATOMIC_ADD(&r->lost, ns);
 }
 
-static __always_inline struct machine_row *row_of(u32 victim, u32 marked)
+/* Returns which tables count the waits of a task: 0 or 1. */
+static __always_inline u32 tables_of(const struct task_wait *t)
+{
+	return (t->tables ? t->tables - 1 : control.epoch) & 1;
+}
+
+static __always_inline struct machine_row *row_of(u32 tables, u32 victim, u32 marked)
 {
 	static const struct machine_row zero;
-	void *map = OF_EPOCH(rows);
+	void *map = TABLE(rows, tables);
 	struct machine_row *r = bpf_map_lookup_elem(map, &victim);
 	if (r)
 		return r;
@@ -149,14 +157,14 @@ struct log_walk {
 	u64 from, end, head;
 	struct machine_cpu *cpu;
 	struct machine_row *row;
-	u32 victim, top;
+	u32 victim, top, tables;
 	u64 top_ns;
 	struct { u64 ns; u64 culprit; } sum[WALK_SUMS];
 };
 
 static __always_inline void walk_add(struct log_walk *w, u32 culprit, u64 ns)
 {
-	pair_add(w->victim, culprit, ns, w->row);
+	pair_add(w->tables, w->victim, culprit, ns, w->row);
 	if (ns > w->top_ns) {
 		w->top_ns = ns;
 		w->top = culprit;
@@ -211,13 +219,14 @@ static __always_inline u32 key_of_current(const struct task_struct *curr)
 
 
 /* Splits [from, to) of a wait along a CPU's log. Returns the culprit that had most of it. */
-static __always_inline u32 wait_split(struct machine_row *r, u32 victim, const struct occupied *o, u64 from, u64 to)
+static __always_inline u32 wait_split(struct machine_row *r, u32 tables, u32 victim, const struct occupied *o, u64 from,
+                                      u64 to)
 {
 	struct machine_cpu *c = bpf_map_lookup_elem(&cpus, &o->cpu);
 	if (!c || from >= to)
 		return CULPRIT_UNKNOWN;
 	struct log_walk w = { .from = from, .end = to, .head = c->head, .cpu = c, .row = r, .victim = victim,
-	                      .top = CULPRIT_UNKNOWN };
+	                      .top = CULPRIT_UNKNOWN, .tables = tables };
 	if (o->key && o->since < to) {
 		const u64 begin = o->since > from ? o->since : from;
 		walk_add(&w, o->key, to - begin);
@@ -279,12 +288,12 @@ static __always_inline u32 wait_account(struct task_struct *p, struct task_wait 
 	if (unsure && doubt > begin) {
 		const u64 end = doubt < to ? doubt : to;
 		if (end > begin)
-			pair_add(key_of(p, t), CULPRIT_UNKNOWN, end - begin, r);
+			pair_add(tables_of(t), key_of(p, t), CULPRIT_UNKNOWN, end - begin, r);
 		begin = end;
 	}
 	if (begin >= to)
 		return CULPRIT_THROTTLED;
-	const u32 top = wait_split(r, key_of(p, t), o, begin, to);
+	const u32 top = wait_split(r, tables_of(t), key_of(p, t), o, begin, to);
 	return begin - from > to - begin ? CULPRIT_THROTTLED : top;
 }
 
@@ -294,7 +303,7 @@ static __always_inline void wait_end(struct task_struct *p, struct task_wait *t,
 	const u64 queued = p->sched_info.last_queued;
 	if (!queued || queued >= now || t->bogus)
 		return;
-	struct machine_row *r = row_of(key_of(p, t), t->marked);
+	struct machine_row *r = row_of(tables_of(t), key_of(p, t), t->marked);
 	const u64 mark = __sync_lock_test_and_set(&t->mark, now);
 	if (!r || mark >= now)
 		return;
@@ -370,7 +379,7 @@ static __always_inline void task_ends(struct task_struct *p)
 	const struct task_wait *t = bpf_task_storage_get(&waits, p, 0, 0);
 	const u32 key = key_of(p, t);
 	const u64 sum = p->se.sum_exec_runtime, ran = t && sum > t->ran ? sum - t->ran : t ? 0 : sum;
-	void *map = OF_EPOCH(ended);
+	void *map = TABLE(ended, t ? tables_of(t) : control.epoch);
 	struct machine_ended *e = bpf_map_lookup_elem(map, &key);
 	if (e) {
 		ATOMIC_ADD(&e->ran, ran);
@@ -443,7 +452,7 @@ int BPF_PROG(on_migrate, struct task_struct *p, int to)
 		return 0;
 	t->delay = delay;
 	t->length += ns;
-	struct machine_row *r = row_of(key_of(p, t), t->marked);
+	struct machine_row *r = row_of(tables_of(t), key_of(p, t), t->marked);
 	const struct task_struct *curr = queue->curr;
 	const struct occupied o = { queue->cpu, key_of_current(curr), BPF_CORE_READ(curr, sched_info.last_arrival) };
 	const u64 mark = __sync_lock_test_and_set(&t->mark, now), queued = now - ns;
@@ -476,7 +485,7 @@ static __always_inline void wait_goes_on(struct task_struct *p, struct task_wait
 	if (!queued || p->on_cpu || task_state_of(p) || t->bogus || from >= now ||
 	    __sync_val_compare_and_swap(&t->mark, mark, now) != mark)
 		return;
-	struct machine_row *r = row_of(key_of(p, t), t->marked);
+	struct machine_row *r = row_of(tables_of(t), key_of(p, t), t->marked);
 	struct task_struct *curr = BPF_CORE_READ(queue, curr);
 	const struct occupied o = { cpu, key_of_current(curr), BPF_CORE_READ(curr, sched_info.last_arrival) };
 	if (!r)
@@ -497,9 +506,11 @@ int list_tasks(struct bpf_iter__task *ctx)
 		return 0;
 	struct task_wait *t = bpf_task_storage_get(&waits, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	struct rq *queue = BPF_CORE_READ(p, se.cfs_rq, rq);
-	const u64 now = BPF_CORE_READ(self, se.cfs_rq, rq, clock);
 	if (!t || !queue)
 		return 0;
+	/* Neither clock is older than what was counted for the task: our own one stands while a hypervisor has this CPU. */
+	const u64 own = BPF_CORE_READ(self, se.cfs_rq, rq, clock), clock = BPF_CORE_READ(queue, clock);
+	const u64 now = own > clock ? own : clock;
 	if (control.root && (u32)p->tgid == control.root)
 		t->marked = 1;
 	if (!t->listed)
@@ -508,12 +519,13 @@ int list_tasks(struct bpf_iter__task *ctx)
 	const u32 tid = p->pid, *key = control.keys ? bpf_map_lookup_elem(&keys, &tid) : 0;
 	t->key = key ? *key : 0;
 	wait_goes_on(p, t, queue, now);
+	t->tables = 1 + (control.epoch & 1);
 	if (!control.lists)
 		return 0;
 	/* The kernel's sum of a running task is as old as the clock of its run queue. */
-	const u64 clock = BPF_CORE_READ(queue, clock), late = p->on_cpu && now > clock ? now - clock : 0;
+	const u64 late = p->on_cpu && now > clock ? now - clock : 0;
 	const u64 ran = p->se.sum_exec_runtime + late;
-	struct machine_task out = { .ran = ran > t->ran ? ran - t->ran : 0, .group = group_of(p), .tid = tid,
+	struct machine_task out = { .ran = ran > t->ran ? ran - t->ran : 0, .at = now, .group = group_of(p), .tid = tid,
 	                            .tgid = p->tgid,
 	                            .cpu = BPF_CORE_READ(queue, cpu), .kernel = (p->flags & KERNEL_THREAD) != 0,
 	                            .marked = t->marked, .key = key_of(p, t), .stopped = (task_state_of(p) & STOPPED) != 0 };

@@ -20,7 +20,7 @@ struct machine_cpu {
 
 /* Written by user space only. */
 struct machine_control {
-	u32 epoch;                 /* its lowest bit: which maps are in use */
+	u32 epoch;                 /* its lowest bit: the tables that count from now on */
 	u32 lists;                 /* 1: list_tasks() prints the tasks; 0: it accounts the waits that go on */
 	u32 keys;                  /* threads in the map of keys */
 	u32 root;                  /* PID of the command of `run`, whose descendants are marked; 0: none */
@@ -44,6 +44,7 @@ struct machine_ended {
 /* A task in the list. */
 struct machine_task {
 	u64 ran;                   /* since the last list */
+	u64 at;                    /* time up to which all times of the task are counted */
 	u64 group;                 /* inode number of its control group, and MACHINE_V2 */
 	u32 tid, tgid, cpu, kernel /* 1: a kernel thread */;
 	u32 key, marked;           /* key: TGID, or of a thread that is a victim of its own */

@@ -12,6 +12,7 @@ struct process {
 	int64_t ran, most;         /* most: by one thread */
 	int32_t cpu;               /* of that thread; -1: ended */
 	int32_t victim;            /* index; -1: none */
+	int64_t at;                /* time up to which it is counted; 0: ended */
 	bool lives, stopped;
 	char comm[16];
 };
@@ -68,6 +69,7 @@ static void add_tasks(struct machine_build *b, const struct machine_period *p)
 		const struct machine_task *t = &p->task[i];
 		struct process *x = find_process(b, t->key);
 		x->ran += (int64_t)t->ran;
+		x->at = (int64_t)t->at;
 		x->stopped = t->stopped;
 		x->marked |= t->marked;
 		if ((int64_t)t->ran >= x->most) {
@@ -104,8 +106,8 @@ static struct live_vcpu *find_victim(struct machine_build *b, u32 key)
 	p->victim = (int32_t)b->s->vcpus;
 	struct live_vcpu *u = ARRAY_PUSH(b->s->vcpu, b->s->vcpus, b->vcpus_cap);
 	*u = (struct live_vcpu){ .number = p->vcpu ? p->vcpu->number : -1, .tid = (int32_t)p->tgid,
-		                     .pid = p->vcpu ? p->vcpu->pid : (int32_t)p->tgid, .cpu = p->cpu, .vmm = -1, .top = -1,
-		                     .longest_culprit = -1, .shared = -1, .sharer = -1 };
+		                     .pid = p->vcpu ? p->vcpu->pid : (int32_t)p->tgid, .cpu = p->cpu, .period = b->s->period,
+		                     .vmm = -1, .top = -1, .longest_culprit = -1, .shared = -1, .sharer = -1 };
 	u->ns.ran = p->ran;
 	u->group = find_group(b, p);
 	snprintf(comm, sizeof comm, "%.16s", p->comm);
@@ -222,13 +224,29 @@ static void finish_victims(struct machine_build *b)
 		struct live_thread *t = (struct live_thread *)(uintptr_t)p->vcpu;
 		if (!u)
 			continue;
+		if (t && p->at)
+			u->period = live_own_period(t, p->at, u->period);
 		const struct live_times ns = u->ns;
-		const int64_t rest = max64(b->s->period - ns.ran - ns.stolen - ns.throttled, 0);
+		const int64_t rest = max64(u->period - ns.ran - ns.stolen - ns.throttled, 0);
 		u->ns.paused = p->stopped ? rest : 0;
 		u->ns.blocked = rest - u->ns.paused;
 		if (t)
 			u->vmm = live_vmm_time(b->l, t, u->ns.ran);
 	}
+}
+
+static void begin(struct live *l)
+{
+	struct machine_period p;
+	machine_source_take(l->machine, &p);  /* the first visit of a task counts its earlier wait in the new tables */
+	machine_period_release(&p);
+	machine_source_take(l->machine, &p);
+	for (size_t i = 0; i < p.tasks; i++) {
+		const struct live_thread *t = p.task[i].key & CULPRIT_VICTIM ? find_vcpu(&l->threads, p.task[i].tid, 0) : NULL;
+		if (t)
+			live_own_period((struct live_thread *)(uintptr_t)t, (int64_t)p.task[i].at, 0);
+	}
+	machine_period_release(&p);
 }
 
 static void take(struct live *l, struct live_sample *s)
@@ -267,4 +285,4 @@ static void measure(struct live *l, bool on)
 	machine_source_measure(l->machine, on);
 }
 
-const struct live_source_ops machine_ops = { "bpf", NULL, take, flush, cost, measure };
+const struct live_source_ops machine_ops = { "bpf", begin, take, flush, cost, measure };

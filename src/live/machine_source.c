@@ -73,12 +73,8 @@ struct machine_source *machine_source_open(unsigned cpus, u32 root, struct error
 	m->fills = true;  /* until the first period shows it */
 	if (load(m, cpus, err) == 0) {
 		m->control->root = root;
-		if (attach(m, err) == 0) {
-			struct machine_period first;
-			machine_source_take(m, &first);  /* from now on */
-			machine_period_release(&first);
+		if (attach(m, err) == 0)
 			return m;
-		}
 	}
 	machine_source_close(m);
 	return NULL;
@@ -191,12 +187,17 @@ static void add_pair(struct machine_source *m, const struct live_pair_key *key, 
 	m->sums.pair[*at].ns += ns;
 }
 
-/* Adds the sums of the kernel's tables to m->sums, and begins new tables. */
+/* Begins new tables for the tasks that the next list visits. */
+static void change_tables(struct machine_source *m)
+{
+	__atomic_store_n(&m->control->epoch, m->control->epoch + 1, __ATOMIC_RELEASE);
+}
+
+/* Adds the sums of the kernel's earlier tables to m->sums, after a list. */
 static void take_tables(struct machine_source *m)
 {
-	const unsigned epoch = m->control->epoch & 1;
+	const unsigned epoch = ~m->control->epoch & 1;
 	struct machine_period p = { 0 };
-	__atomic_store_n(&m->control->epoch, m->control->epoch + 1, __ATOMIC_RELEASE);
 	bpf_grace();
 	p.row = bpf_take_map(m->rows[epoch], sizeof(u32), sizeof(struct machine_row), sizeof *p.row, &p.rows);
 	p.ended = bpf_take_map(m->ended[epoch], sizeof(u32), sizeof(struct machine_ended), sizeof *p.ended, &p.endeds);
@@ -213,8 +214,11 @@ static void take_tables(struct machine_source *m)
 
 void machine_source_flush(struct machine_source *m)
 {
+	const bool fills = m->fills;
+	if (fills)
+		change_tables(m);
 	run_list(m, NULL, NULL);
-	if (m->fills)
+	if (fills)
 		take_tables(m);
 }
 
@@ -222,6 +226,7 @@ void machine_source_take(struct machine_source *m, struct machine_period *p)
 {
 	struct machine_task *task = NULL;
 	size_t tasks = 0;
+	change_tables(m);
 	run_list(m, &task, &tasks);
 	const int64_t end = now_ns();
 	take_tables(m);

@@ -16,6 +16,7 @@ struct live_thread {
 	bool is_first;             /* its first period begins before it was watched */
 	uint64_t ns[LIVE_STATES], waits, length[LIVE_LENGTHS], lost_ns, shared_ns;  /* counters at the end of the last period */
 	uint64_t ran, delayed;     /* schedstat, ns */
+	int64_t counted_to;        /* time up to which the last period counts it, ns; 0: none */
 	uint64_t user, system, guest;  /* ticks */
 };
 

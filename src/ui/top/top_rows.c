@@ -44,12 +44,12 @@ static struct top_row row_of_vcpu(const struct live_sample *s, size_t i, bool wi
 	struct top_row r = { .vcpu = (int32_t)i, .culprit = -1, .group = -1, .cpu = v->cpu, .top = v->top,
 		                 .longest = v->longest };
 	name_vcpu(r.name, sizeof r.name, v, with_machine);
-	r.run = share(v->ns.ran, s->period);
-	r.steal = share(v->ns.stolen, s->period);
-	r.throttled = share(v->ns.throttled, s->period);
-	r.pause = share(v->ns.paused, s->period);
-	r.vmm = v->vmm < 0 ? -1 : share(v->vmm, s->period);
-	r.unknown = share(v->ns.unknown, s->period);
+	r.run = share(v->ns.ran, v->period);
+	r.steal = share(v->ns.stolen, v->period);
+	r.throttled = share(v->ns.throttled, v->period);
+	r.pause = share(v->ns.paused, v->period);
+	r.vmm = v->vmm < 0 ? -1 : share(v->vmm, v->period);
+	r.unknown = share(v->ns.unknown, v->period);
 	r.worst = r.steal + r.throttled;
 	r.top_share = v->ns.stolen > 0 ? fmin(1, (double)v->top_ns / (double)v->ns.stolen) : 0;
 	if (v->ns.throttled > v->ns.stolen)
