@@ -6,7 +6,7 @@ import socket
 import subprocess
 
 import history_reader
-from e2e import BUILD, DATA, check, codes, rename, run, scratch, simulate, table
+from e2e import BUILD, DATA, check, codes, recording, rename, run, scratch, simulate, table
 
 TRACE = os.path.join(DATA, "fibonacci")
 with open(os.path.join(TRACE, "truth.json"), encoding="utf-8") as f:
@@ -293,6 +293,19 @@ def check_header(folder):
         check("clock    " + says + "lost " in text and max(map(len, text[text.index("clock"):].split("\n"))) <= 80, says)
 
 
+def check_texts(folder):
+    """The rows of a clock that stepped begin with its times; wakers have their TID and name."""
+    pause, disk = os.path.join(folder, "pause.steal"), os.path.join(folder, "disk.steal")
+    run("index", recording("pause"), "-o", pause)
+    run("index", recording("disk"), "-o", disk)
+    heads = [run("sync", file).stdout.split("guest ")[1].split("\n")[0].split() for file in (pause, disk)]
+    check(len(table("sync", pause)) > 1 and heads[0][0] == "from", f"a clock with steps: {heads[0]}")
+    check(len(table("sync", disk)) == 1 and heads[1][0] == "method", f"one without: {heads[1]}")
+    wakers = [r for r in table("flow", disk, "Debian/CPU0") if r["kind"] == "waiting" and r["machine"] == "host" and r["tid"]]
+    text = run("flow", disk, "Debian/CPU0", "--threshold", "0").stdout
+    check(wakers and all(f"{r['tid']} {r['name']}" in text for r in wakers), f"{len(wakers)} wakers")
+
+
 with scratch() as tmp:
     session = check_names(tmp)
     check_offset(tmp)
@@ -306,3 +319,4 @@ with scratch() as tmp:
     check_machine_kind(tmp)
     check_host(tmp)
     check_header(tmp)
+    check_texts(tmp)
