@@ -152,27 +152,12 @@ static int read_formats(struct opened_pages *o, const char *name, const char *sy
 	return rc;
 }
 
-/* Stores one line: "TID NAME", or "TID PROCESS". */
-static void add_line(struct opened_pages *o, bool names, long tid, char *rest)
-{
-	if (names)
-		tep_register_comm(o->ring.tep, rest, (int)tid);
-	else
-		*map_put(&o->ring.process_by_tid, (uint64_t)tid, NULL) = (uint64_t)strtol(rest, NULL, 10) & INT32_MAX;
-}
-
 static int read_lines(struct opened_pages *o, const char *name, bool names, struct error *err)
 {
 	char *text;
 	size_t len;
 	const int rc = pages_text(o->pages, name, &text, &len, err);
-	char *rest = text;
-	for (char *line; rest && (line = strsep(&rest, "\n"));) {
-		char *value;
-		const long tid = strtol(line, &value, 10);
-		if (value > line && *value == ' ' && tid > 0 && tid <= INT32_MAX)
-			add_line(o, names, tid, value + 1);
-	}
+	ring_read_lines(&o->ring, names, text);
 	free(text);
 	return rc;
 }

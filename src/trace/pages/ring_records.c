@@ -41,6 +41,20 @@ static int put_lost(struct ring_cpu *p, uint64_t page, const struct tep_record *
 		.lost = { now, rec->missed_events > 0 ? rec->missed_events : EVENT_ABSENT } });
 }
 
+void ring_read_lines(struct ring *r, bool names, char *text)
+{
+	for (char *line; text && (line = strsep(&text, "\n"));) {
+		char *value;
+		const long tid = strtol(line, &value, 10);
+		if (value == line || *value != ' ' || tid <= 0 || tid > INT32_MAX)
+			continue;
+		if (names)
+			tep_register_comm(r->tep, value + 1, (int)tid);
+		else
+			*map_put(&r->process_by_tid, (uint64_t)tid, NULL) = (uint64_t)strtol(value + 1, NULL, 10) & INT32_MAX;
+	}
+}
+
 void ring_name_thread(struct ring *r, struct event *ev, bool *has_switch)
 {
 	*has_switch |= ev->kind == EV_SWITCH;

@@ -19,6 +19,8 @@ struct ring {
 /* Binds the events to the layout that matches best. The result is never freed, because the child process exits. */
 void ring_init(struct ring *r, struct tep_handle *tep, struct event_mapping *m);
 
+/* Saves the names of threads, or their processes: lines "TID NAME" or "TID PROCESS", which are changed. NULL: none. */
+void ring_read_lines(struct ring *r, bool names, char *text);
 /* Sets the name of the current thread from the saved table, until the first switch on the CPU: switches contain the names.
  * (After that, the table would be wrong for threads renamed during the recording.) */
 void ring_name_thread(struct ring *r, struct event *ev, bool *has_switch);

@@ -74,20 +74,6 @@ static int read_formats(struct opened_perf *o, struct error *err)
 	                                 "%s: the formats of its tracepoints are truncated or damaged", f->path);
 }
 
-static void register_names(const struct opened_perf *o, const struct trace_location *p)
-{
-	char *text = mem_new(p->saved_bytes + 1, 1), *rest = text;
-	if (p->saved_bytes)
-		memcpy(text, p->saved_names, p->saved_bytes);
-	for (char *line; rest && (line = strsep(&rest, "\n"));) {
-		char *name;
-		const long tid = strtol(line, &name, 10);
-		if (name > line && *name == ' ' && tid > 0 && tid <= INT32_MAX)
-			tep_register_comm(o->ring.tep, name + 1, (int)tid);
-	}
-	free(text);
-}
-
 /* Returns true if this tracepoint was recorded. */
 static bool is_recorded(const struct opened_perf *o, const char *system, const char *name)
 {
@@ -112,7 +98,10 @@ void *perf_enter(struct source *s, struct error *err)
 	tep_set_loglevel(TEP_LOG_NONE);
 	if (read_formats(o, err))
 		return NULL;
-	register_names(o, s->location[0]);
+	const struct trace_location *p = s->location[0];
+	char *names = mem_printf("%.*s", (int)p->saved_bytes, p->saved_names ? p->saved_names : "");
+	ring_read_lines(&o->ring, true, names);
+	free(names);
 	ring_init(&o->ring, o->ring.tep, &s->mapping);
 	for (size_t i = 0; i < o->file->attrs; i++)
 		if (o->file->attr[i].sample_type & SAMPLE_READ)

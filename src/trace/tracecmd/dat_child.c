@@ -45,13 +45,7 @@ static void on_format(void *arg, const char *system, const char *text, size_t n)
 
 static void on_names(void *arg, char *text)
 {
-	struct dat_state *o = arg;
-	for (char *line; text && (line = strsep(&text, "\n"));) {
-		char *name;
-		const long tid = strtol(line, &name, 10);
-		if (name > line && *name == ' ' && tid > 0 && tid <= INT32_MAX)
-			tep_register_comm(o->ring.tep, name + 1, (int)tid);
-	}
+	ring_read_lines(&((struct dat_state *)arg)->ring, true, text);
 }
 
 /* ---- decoding */
