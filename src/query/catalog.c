@@ -5,6 +5,7 @@
  * resolver.c checks it at each time, because a TID may be reused after a VM ended. */
 #include "query/query_internal.h"
 #include "query/thread_set.h"
+#include "query/window_gaps.h"
 
 #define LINUX_TID_MAX 4194304  /* greater TIDs stand for the vCPUs of a hypervisor without host threads */
 
@@ -363,7 +364,7 @@ int catalog_open(struct catalog *catalog, const struct history *h, struct error 
 
 int catalog_open_set(struct catalog *catalog, const struct history *h, struct thread_set *set, struct error *err)
 {
-	*catalog = (struct catalog){ .h = h, .set = set };
+	*catalog = (struct catalog){ .h = h, .set = set, .windows = window_stores_new() };
 	struct catalog_builder b = { .catalog = catalog, .err = err };
 	uint32_t host = history_find(h, "/" SCHEMA_HOST);
 	if (host != HISTORY_NONE)
@@ -396,6 +397,7 @@ void catalog_release(struct catalog *catalog)
 	free(catalog->role);
 	free(catalog->group);
 	thread_set_free(catalog->set);
+	window_stores_free(catalog->windows);
 	*catalog = (struct catalog){ 0 };
 }
 

@@ -37,24 +37,26 @@ static int culprit_sums_join(struct query *q, struct error *err)
 	(void)err;
 	if (window_gaps_join(&s->sums, q) == 0)
 		return 0;
-	out->precision = s->sums.sums.precision;
+	out->precision = s->sums.store->sums.precision;
 	out->row = mem_new(s->rows.len, sizeof *out->row);
 	for (size_t i = 0; i < s->rows.len; i++) {
 		const struct gap_sum *sum = window_gaps_of(&s->sums, q->catalog, &s->rows.row[i].target);
 		if (sum->gaps)
 			row_of_sum(&s->rows.row[i], sum, &out->row[out->rows++]);
 	}
-	out->actor = s->sums.actors.actor;
-	out->actors = s->sums.actors.len;
-	s->sums.actors.actor = NULL;
-	names_move(&s->sums.names, &out->name, &out->names);
+	out->actors = s->sums.store->actors.len;
+	out->actor = mem_new(out->actors, sizeof *out->actor);
+	if (out->actors)
+		memcpy(out->actor, s->sums.store->actors.actor, out->actors * sizeof *out->actor);
+	names_copy(&s->sums.store->names, &out->name, &out->names);
+	window_gaps_release(&s->sums, q->catalog);
 	return 1;
 }
 
 static void culprit_sums_close(struct query *q)
 {
 	struct culprit_sums_query *s = (struct culprit_sums_query *)q;
-	window_gaps_release(&s->sums);
+	window_gaps_release(&s->sums, q->catalog);
 	gap_rows_release(&s->rows);
 	culprit_sums_release(&s->answer);
 }

@@ -53,6 +53,14 @@ void names_move(struct strtab *from, char ***name, size_t *names)
 	from->len = from->cap = 0;
 }
 
+void names_copy(const struct strtab *from, char ***name, size_t *names)
+{
+	*name = mem_new(from->len, sizeof **name);
+	*names = from->len;
+	for (size_t i = 0; i < from->len; i++)
+		(*name)[i] = mem_dup(from->str[i]);
+}
+
 void names_free(char **name, size_t names)
 {
 	for (size_t i = 0; i < names; i++)

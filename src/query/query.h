@@ -118,6 +118,7 @@ struct catalog {
 	                                         * in the paper) */
 	struct thread_set *set;                 /* threads of the last machine, chosen by catalog_select(); NULL: none */
 	bool has_run_states;                    /* the host is a hypervisor that schedules vCPUs without host threads (Xen) */
+	struct window_stores *windows;          /* sums of the latest windows: see window_gaps.h */
 };
 
 int catalog_open(struct catalog *catalog, const struct history *h, struct error *err);

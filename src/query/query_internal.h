@@ -90,10 +90,9 @@ int gap_walk_next_state(struct gap_walk *w, struct interval *iv, struct error *e
 int catalog_each_name(const struct catalog *catalog, uint32_t thread, int (*fn)(void *, const struct interval *), void *arg,
                       struct error *err);
 
-
-
-/* Moves names to an answer. */
+/* Move, copy names to an answer. */
 void names_move(struct strtab *from, char ***name, size_t *names);
+void names_copy(const struct strtab *from, char ***name, size_t *names);
 void names_free(char **name, size_t names);
 
 /* Returns true if this vCPU is the target or belongs to it. Target NULL or the host: every vCPU of a VM. */

@@ -113,7 +113,7 @@ static bool row_counts(const struct steal_query *s, const struct gap_row *row)
 
 static void steal_add_rows(struct steal_query *s, struct steal_cells *cells)
 {
-	struct strtab *names = &s->sums.names;
+	struct strtab *names = &s->sums.store->names;
 	for (size_t row = 0; row < s->rows.len; row++) {
 		const struct gap_sum *sum = window_gaps_of(&s->sums, s->q.catalog, &s->rows.row[row].target);
 		if (sum->culprits == 0 || !row_counts(s, &s->rows.row[row]))
@@ -121,7 +121,7 @@ static void steal_add_rows(struct steal_query *s, struct steal_cells *cells)
 		const struct actor victim = row_victim(s, &s->rows.row[row], names);
 		cells->victim = actors_put(&cells->actors, &victim);
 		for (uint32_t k = 0; k < sum->culprits; k++) {
-			struct actor culprit = s->sums.actors.actor[sum->culprit[k].culprit];
+			struct actor culprit = s->sums.store->actors.actor[sum->culprit[k].culprit];
 			if (s->by == STEAL_BY_MACHINE)
 				culprit = culprit_machine(&culprit);
 			actor_set_group(s->groups, &culprit, names);
@@ -198,19 +198,20 @@ static int steal_join(struct query *q, struct error *err)
 		s->by = STEAL_BY_MACHINE;
 		steal_add_rows(s, &cells);
 	}
-	cells_sort(cells.cell, cells.cells, &s->sums.names);
+	cells_sort(cells.cell, cells.cells, &s->sums.store->names);
 	s->answer = (struct steal){ .start = q->from, .end = q->to, .by = s->by, .victim = s->only,
 		.is_one = s->is_only && s->only.kind != TARGET_MACHINE, .cell = cells.cell, .cells = cells.cells };
 	cells.cell = NULL;
 	matrix_release(&cells);
-	names_move(&s->sums.names, &s->answer.name, &s->answer.names);
+	names_copy(&s->sums.store->names, &s->answer.name, &s->answer.names);
+	window_gaps_release(&s->sums, q->catalog);
 	return 1;
 }
 
 static void steal_close(struct query *q)
 {
 	struct steal_query *s = (struct steal_query *)q;
-	window_gaps_release(&s->sums);
+	window_gaps_release(&s->sums, q->catalog);
 	gap_rows_release(&s->rows);
 	thread_groups_free(s->groups);
 	steal_release(&s->answer);

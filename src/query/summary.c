@@ -238,8 +238,8 @@ static int row_set_sums(struct summary_query *s, struct summary_row *row, struct
 	}
 	gap_rows_release(&parts);
 	for (uint32_t k = 0; k < all.culprits; k++) {
-		const struct actor *found = &s->sums.actors.actor[all.culprit[k].culprit];
-		const struct actor culprit = row_culprit(s, row, found, &s->sums.names);
+		const struct actor *found = &s->sums.store->actors.actor[all.culprit[k].culprit];
+		const struct actor culprit = row_culprit(s, row, found, &s->sums.store->names);
 		add_culprit_ns(s, &culprit, all.culprit[k].ns);
 	}
 	row->gaps = all.gaps;
@@ -272,14 +272,15 @@ static int summary_join(struct query *q, struct error *err)
 	for (size_t i = 0; i < s->answer.rows; i++)
 		if (row_set_sums(s, &s->answer.row[i], err) < 0)
 			return -1;
-	names_move(&s->sums.names, &s->answer.name, &s->answer.names);
+	names_copy(&s->sums.store->names, &s->answer.name, &s->answer.names);
+	window_gaps_release(&s->sums, q->catalog);
 	return 1;
 }
 
 static void summary_close(struct query *q)
 {
 	struct summary_query *s = (struct summary_query *)q;
-	window_gaps_release(&s->sums);
+	window_gaps_release(&s->sums, q->catalog);
 	gap_rows_release(&s->rows);
 	actors_release(&s->culprits);
 	free(s->taken_ns);
