@@ -71,12 +71,6 @@ static int prove_result(const struct attr *a, int64_t t, uint32_t i, uint32_t *c
 	return file_fail_damaged(a->h, a->index + (uint64_t)i * a->row, "the index is out of order", err);
 }
 
-int attr_seek(const struct attr *a, int64_t t, uint32_t *chunk, struct error *err)
-{
-	*chunk = a->chunks;
-	return a->chunks ? prove_result(a, t, search_rows(a, t, 0, a->chunks), chunk, err) : 0;
-}
-
 int attr_seek_hint(const struct attr *a, int64_t t, uint32_t hint, uint32_t *chunk, struct error *err)
 {
 	*chunk = a->chunks;
@@ -95,6 +89,13 @@ int attr_seek_hint(const struct attr *a, int64_t t, uint32_t hint, uint32_t *chu
 		step *= 2;
 	}
 	return prove_result(a, t, search_rows(a, t, low, high - low), chunk, err);
+}
+
+int attr_seek(const struct attr *a, int64_t t, uint32_t *chunk, struct error *err)
+{
+	const struct history *h = a->h;
+	const double share = ((double)t - (double)h->begin) / ((double)h->end - (double)h->begin + 1);
+	return attr_seek_hint(a, t, share > 0 && share < 1 ? (uint32_t)(share * a->chunks) : 0, chunk, err);
 }
 
 void attr_prefetch(const struct attr *a, uint32_t i, uint32_t next)

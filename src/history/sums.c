@@ -209,7 +209,7 @@ static int seek_edge(struct edge_seeker *s, const int64_t *edge, unsigned i, str
 		s->chunk[i % PREFETCH_CELLS] = s->k;
 		return 0;
 	}
-	if (i ? attr_seek_hint(a, t, hint, &k, err) : attr_seek(a, t, &k, err))
+	if (i > 1 ? attr_seek_hint(a, t, hint, &k, err) : attr_seek(a, t, &k, err))
 		return -1;
 	s->until = k + 1 < a->chunks ? attr_start(a, k + 1) : k < a->chunks ? a->h->end + 2 : INT64_MIN;
 	s->stride = i && s->k < k && k < a->chunks ? k - s->k : 0;
