@@ -1,6 +1,7 @@
 #include "query/gap_sums.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/bisect.h"
 #include "base/mem.h"
@@ -106,18 +107,28 @@ static void set_longest(struct gap_sum *s, int64_t ns, int64_t start)
 static void add_gap(struct gap_sum *s, int64_t ns, int64_t start)
 {
 	struct length_count one = { length_bucket(ns), 1 };
-	add_lengths(s, &(struct gap_sum){ .length = &one, .lengths = 1 });
+	size_t at = 0;
+	BISECT(at, s->lengths, s->length[at].bucket < one.bucket);
+	if (at < s->lengths && s->length[at].bucket == one.bucket)
+		s->length[at].count++;
+	else
+		add_lengths(s, &(struct gap_sum){ .length = &one, .lengths = 1 });
 	set_longest(s, ns, start);
 	s->gaps++;
+}
+
+static void add_gaps(struct gap_sum *s, const struct gap_sum *other)
+{
+	if (other->gaps)
+		set_longest(s, other->longest, other->longest_start);
+	s->gaps += other->gaps;
 }
 
 void gap_sum_add(struct gap_sum *s, const struct gap_sum *other)
 {
 	add_culprits(s, other);
 	add_lengths(s, other);
-	if (other->gaps)
-		set_longest(s, other->longest, other->longest_start);
-	s->gaps += other->gaps;
+	add_gaps(s, other);
 }
 
 /* Counts an interval that no longer touches an edge. */
@@ -154,16 +165,24 @@ static void join_edges(struct gap_sum *a, int64_t a_ns, const struct gap_sum *b,
 	a->last = b->last;
 }
 
-void gap_sum_append(struct gap_sum *a, int64_t a_ns, struct gap_sum *b, int64_t b_ns, int64_t b_start)
+/* Joins what touches the edge between two windows; their sums were added before. Returns the length of the gap that ends
+ * there, 0: none. */
+static int64_t join_at_edge(struct gap_sum *a, int64_t a_ns, const struct gap_sum *b, int64_t b_ns, int64_t b_start)
 {
 	const bool a_full = a->head == a_ns, b_full = b->head == b_ns;
-	const int64_t joined = a->tail + b->head;
-	gap_sum_add(a, b);
+	const int64_t joined = a_full || b_full ? 0 : a->tail + b->head;
 	join_edges(a, a_ns, b, b_ns, b_start);
-	if (!a_full && !b_full && joined)
+	if (joined)
 		add_gap(a, joined, b_start - a->tail);
 	a->head = a_full ? a_ns + b->head : a->head;
 	a->tail = b_full ? a->tail + b_ns : b->tail;
+	return joined;
+}
+
+void gap_sum_append(struct gap_sum *a, int64_t a_ns, struct gap_sum *b, int64_t b_ns, int64_t b_start)
+{
+	gap_sum_add(a, b);
+	join_at_edge(a, a_ns, b, b_ns, b_start);
 }
 
 void gap_sum_finish(struct gap_sum *s, int64_t start, int64_t end)
@@ -180,11 +199,92 @@ void gap_sum_finish(struct gap_sum *s, int64_t start, int64_t end)
 	s->head = s->tail = s->first.ns = s->last.ns = 0;
 }
 
+void gap_sum_copy(struct gap_sum *to, const struct gap_sum *from)
+{
+	*to = *from;
+	to->culprit = mem_new(to->culprits, sizeof *to->culprit);
+	to->length = mem_new(to->lengths, sizeof *to->length);
+	if (to->culprits)
+		memcpy(to->culprit, from->culprit, to->culprits * sizeof *to->culprit);
+	if (to->lengths)
+		memcpy(to->length, from->length, to->lengths * sizeof *to->length);
+}
+
 void gap_sum_release(struct gap_sum *s)
 {
 	free(s->culprit);
 	free(s->length);
 	*s = (struct gap_sum){ 0 };
+}
+
+/* ---- Sum of many windows ---------------------------------------------------------------------------------------- --- */
+
+static inline void set_bit(uint64_t *bits, uint32_t i)
+{
+	bits[i / 64] |= UINT64_C(1) << i % 64;
+}
+
+void gap_total_init(struct gap_total *t, uint32_t culprits)
+{
+	*t = (struct gap_total){ .sum = { .culprits = culprits, .lengths = LENGTH_BUCKETS } };
+	t->sum.culprit = mem_new(culprits, sizeof *t->sum.culprit);
+	t->sum.length = mem_new(LENGTH_BUCKETS, sizeof *t->sum.length);
+	t->has_culprit = mem_new(culprits / 64 + 1, sizeof *t->has_culprit);
+	for (uint32_t i = 0; i < culprits; i++)
+		t->sum.culprit[i].culprit = i;
+	for (uint32_t i = 0; i < LENGTH_BUCKETS; i++)
+		t->sum.length[i].bucket = i;
+}
+
+void gap_total_append(struct gap_total *t, const struct gap_sum *b, int64_t b_ns, int64_t b_start)
+{
+	struct gap_sum *a = &t->sum;
+	for (uint32_t i = 0; i < b->culprits; i++) {
+		set_bit(t->has_culprit, b->culprit[i].culprit);
+		culprit_join(&a->culprit[b->culprit[i].culprit], &b->culprit[i]);
+	}
+	for (uint32_t i = 0; i < b->lengths; i++) {
+		set_bit(t->has_length, b->length[i].bucket);
+		a->length[b->length[i].bucket].count += b->length[i].count;
+	}
+	add_gaps(a, b);
+	const int64_t joined = join_at_edge(a, t->ns, b, b_ns, b_start);
+	if (joined)
+		set_bit(t->has_length, length_bucket(joined));
+	t->ns += b_ns;
+}
+
+/* Moves the entries of a bit set to a new array, and clears them. */
+#define TAKE_ENTRIES(to, n_to, from, key, bits, n_bits) \
+	do { \
+		uint32_t n = 0; \
+		for (size_t word = 0; word <= (n_bits) / 64; word++) \
+			n += (uint32_t)__builtin_popcountll((bits)[word]); \
+		(to) = mem_new(n, sizeof *(to)); \
+		for (uint32_t word = 0; word <= (n_bits) / 64; (bits)[word++] = 0) \
+			for (uint64_t rest = (bits)[word]; rest; rest &= rest - 1) { \
+				const uint32_t i = 64 * word + (uint32_t)__builtin_ctzll(rest); \
+				(to)[(n_to)++] = (from)[i]; \
+				memset(&(from)[i], 0, sizeof *(from)); \
+				(from)[i].key = i; \
+			} \
+	} while (0)
+
+void gap_total_take(struct gap_total *t, struct gap_sum *out)
+{
+	struct gap_sum *a = &t->sum;
+	*out = *a;
+	out->culprits = out->lengths = 0;
+	TAKE_ENTRIES(out->culprit, out->culprits, a->culprit, culprit, t->has_culprit, a->culprits);
+	TAKE_ENTRIES(out->length, out->lengths, a->length, bucket, t->has_length, a->lengths);
+	*a = (struct gap_sum){ .culprit = a->culprit, .length = a->length, .culprits = a->culprits, .lengths = a->lengths };
+	t->ns = 0;
+}
+
+void gap_total_release(struct gap_total *t)
+{
+	gap_sum_release(&t->sum);
+	free(t->has_culprit);
 }
 
 /* ---- Blocks ---------------------------------------------------------------------------------------------------- --- */

@@ -52,6 +52,7 @@ static inline void culprit_add_later(struct culprit_ns *to, uint32_t n, int64_t 
 }
 /* Sorts the culprits of all rows after their numbers, all below n, were changed, and joins equal ones. */
 void gap_block_sort_culprits(struct gap_block *b, size_t n);
+void gap_sum_copy(struct gap_sum *to, const struct gap_sum *from);
 void gap_sum_release(struct gap_sum *s);
 void gap_block_release(struct gap_block *b);
 
@@ -59,6 +60,18 @@ void gap_block_release(struct gap_block *b);
 #define LENGTH_BUCKETS 3776
 uint32_t length_bucket(int64_t ns);
 int64_t bucket_length(uint32_t bucket);  /* middle of the bucket: differs from its lengths by at most 1/128 */
+
+/* Sums of one row in many adjacent windows: an entry for each culprit and bucket, so that each window is added at the cost
+ * of its own sums. */
+struct gap_total {
+	struct gap_sum sum;
+	int64_t ns;              /* length of the windows so far */
+	uint64_t *has_culprit, has_length[LENGTH_BUCKETS / 64 + 1];  /* bit sets of the entries in use */
+};
+void gap_total_init(struct gap_total *t, uint32_t culprits);
+void gap_total_append(struct gap_total *t, const struct gap_sum *b, int64_t b_ns, int64_t b_start);
+void gap_total_take(struct gap_total *t, struct gap_sum *out);  /* moves the sums; the next ones begin */
+void gap_total_release(struct gap_total *t);
 
 /* Percentile of the lengths by nearest rank, ns; differs from the exact one by at most 1/128. 0 without gaps. */
 int64_t gap_sum_percentile(const struct gap_sum *s, size_t percent);

@@ -359,7 +359,6 @@ static void take_sum(struct input_bytes *in, const struct sums_section *s, int64
 	out->first = take_edge(in, s, out->head);
 	out->last = take_edge(in, s, out->tail);
 	out->culprits = (uint32_t)take_most(in, s->culprits);
-	out->culprit = mem_new(out->culprits, sizeof *out->culprit);
 	for (uint32_t i = 0; i < out->culprits && !in->bad; i++) {
 		delta = take_most(in, 2 * (s->culprits - 1 - number) + 1);
 		number += delta / 2;
@@ -368,7 +367,6 @@ static void take_sum(struct input_bytes *in, const struct sums_section *s, int64
 		take_intervals(in, out, &out->culprit[i], delta % 2, start, ns);
 	}
 	out->lengths = (uint32_t)take_most(in, LENGTH_BUCKETS);
-	out->length = mem_new(out->lengths, sizeof *out->length);
 	number = 0;
 	for (uint32_t i = 0; i < out->lengths && !in->bad; i++) {
 		delta = take_most(in, 2 * (LENGTH_BUCKETS - 1 - number) + 1);
@@ -379,39 +377,49 @@ static void take_sum(struct input_bytes *in, const struct sums_section *s, int64
 	in->bad = in->bad || gaps != out->gaps;
 }
 
-static bool read_block(const struct sums_section *s, unsigned k, size_t i, const uint32_t *row, size_t rows,
-                       int64_t start, int64_t end, struct gap_block *out)
+/* A block whose rows are read one after the other. */
+struct block_reader {
+	struct input_bytes in;
+	int64_t start, ns;
+	uint64_t rows, number;   /* rows after the current one; number of the current one */
+	struct input_bytes sum;  /* of the current row */
+};
+
+static void next_row(struct block_reader *b)
+{
+	if (b->rows == 0) {
+		b->number = UINT64_MAX;
+		return;
+	}
+	b->rows--;
+	b->number += take_most(&b->in, UINT32_MAX - b->number);
+	const uint64_t bytes = take_most(&b->in, (uint64_t)(b->in.end - b->in.p));
+	b->sum = (struct input_bytes){ b->in.p, b->in.p + bytes, b->in.bad };
+	b->in.p += bytes;
+	b->rows = b->in.bad ? 0 : b->rows;
+}
+
+static bool open_block(const struct sums_section *s, unsigned k, size_t i, int64_t start, int64_t end,
+                       struct block_reader *b)
 {
 	const uint8_t *r = s->level[k].record + RECORD_BYTES * i;
 	const uint64_t size = fixed(r + 16, 8);
 	const uint8_t *p = history_derived(s->h, fixed(r + 8, 8), size);
-	struct input_bytes in = { p, p ? p + size : NULL, !p || (int64_t)fixed(r, 8) != start };
-	const uint64_t n = take(&in);
-	uint64_t number = 0;
-	*out = (struct gap_block){ .start = start, .end = end };
-	out->precision = (INT64_C(1) << place_shift(end - start + 1)) - 1;
-	for (uint64_t block_row = 0; block_row < n && rows && !in.bad; block_row++) {
-		number += take_most(&in, UINT32_MAX - number);
-		const uint64_t bytes = take_most(&in, (uint64_t)(in.end - in.p));
-		struct input_bytes sum = { in.p, in.p + bytes, in.bad };
-		in.p += bytes;
-		while (rows && *row < number)
-			row++, rows--;
-		if (!rows || *row != number)
-			continue;
-		struct gap_block_row *to = ARRAY_PUSH(out->row, out->rows, out->cap);
-		*to = (struct gap_block_row){ .row = (uint32_t)number };
-		take_sum(&sum, s, start, end - start + 1, &to->sum);
-		in.bad = in.bad || sum.bad;
-	}
-	return !in.bad;
+	*b = (struct block_reader){ { p, p ? p + size : NULL, !p || (int64_t)fixed(r, 8) != start }, start, end - start + 1,
+		0, 0, { 0 } };
+	b->rows = take(&b->in);
+	next_row(b);
+	return !b->in.bad;
 }
 
-bool sums_read(const struct sums_section *s, size_t from, size_t to, const uint32_t *row, size_t rows,
-               struct gap_block *out)
+/* Opens the blocks of all levels that tile the blocks [from, to) of level 0: the largest ones. */
+static struct block_reader *open_blocks(const struct sums_section *s, size_t from, size_t to, size_t *n)
 {
 	const size_t blocks = sums_blocks(s);
-	while (from < to) {
+	struct block_reader *b = NULL;
+	size_t cap = 0;
+	bool sound = true;
+	for (*n = 0; from < to && sound;) {
 		unsigned k = 0;
 		size_t size = 1, next = from + 1;
 		while (k + 1 < s->levels && from % (size * SUMS_FAN_OUT) == 0) {
@@ -422,15 +430,72 @@ bool sums_read(const struct sums_section *s, size_t from, size_t to, const uint3
 			size *= SUMS_FAN_OUT;
 			next = end;
 		}
-		struct gap_block block;
-		const bool sound = read_block(s, k, from / size, row, rows, sums_block_start(s, from),
-		                              sums_block_start(s, next) - 1, &block);
-		if (!sound) {
-			gap_block_release(&block);
-			return false;
-		}
-		gap_block_append(out, &block);
+		struct block_reader *added = ARRAY_PUSH(b, *n, cap);
+		sound = open_block(s, k, from / size, sums_block_start(s, from), sums_block_start(s, next) - 1, added);
 		from = next;
 	}
+	if (!sound)
+		free(b);
+	return sound ? b : NULL;
+}
+
+/* Reads the current row of a block into `scratch`. */
+static bool read_sum(const struct sums_section *s, struct block_reader *b, struct gap_sum *scratch)
+{
+	*scratch = (struct gap_sum){ .culprit = scratch->culprit, .length = scratch->length };
+	take_sum(&b->sum, s, b->start, b->ns, scratch);
+	return !b->sum.bad;
+}
+
+/* Reads the sum of a row in all blocks. *found: it has one. Returns false if they are damaged. */
+static bool read_row(const struct sums_section *s, struct block_reader *b, size_t n, uint32_t row, struct gap_sum *scratch,
+                     struct gap_total *total, struct gap_sum *out, bool *found)
+{
+	static const struct gap_sum none;
+	*found = false;
+	for (size_t i = 0; i < n; i++) {
+		while (b[i].number < row)
+			next_row(&b[i]);
+		const bool is_there = b[i].number == row;
+		if (b[i].in.bad || (is_there && !read_sum(s, &b[i], scratch)))
+			return false;
+		*found |= is_there;
+		if (n > 1)
+			gap_total_append(total, is_there ? scratch : &none, b[i].ns, b[i].start);
+	}
+	if (*found && n > 1)
+		gap_total_take(total, out);
+	else if (*found)
+		gap_sum_copy(out, scratch);
+	else
+		total->ns = 0;
 	return true;
+}
+
+bool sums_read(const struct sums_section *s, size_t from, size_t to, const uint32_t *row, size_t rows,
+               struct gap_block *out)
+{
+	struct gap_sum scratch = { .culprit = mem_new(s->culprits, sizeof *scratch.culprit),
+		.length = mem_new(LENGTH_BUCKETS, sizeof *scratch.length) };
+	struct gap_total total = { 0 };
+	struct gap_sum sum;
+	size_t n;
+	struct block_reader *b = open_blocks(s, from, to, &n);
+	bool sound = b != NULL, found;
+	if (n > 1)
+		gap_total_init(&total, s->culprits);
+	for (size_t i = 0; i < rows && sound; i++) {
+		sound = read_row(s, b, n, row[i], &scratch, &total, &sum, &found);
+		if (found && sound)
+			*ARRAY_PUSH(out->row, out->rows, out->cap) = (struct gap_block_row){ row[i], sum };
+	}
+	for (size_t i = 0; i < n && sound; i++) {
+		const int64_t precision = (INT64_C(1) << place_shift(b[i].ns)) - 1;
+		out->precision = precision > out->precision ? precision : out->precision;
+		out->end = b[i].start + b[i].ns - 1;
+	}
+	gap_sum_release(&scratch);
+	gap_total_release(&total);
+	free(b);
+	return sound;
 }

@@ -65,7 +65,7 @@ bool sums_open(struct sums_section *s, const struct catalog *catalog, struct act
 /* Returns the number of blocks of level 0, and the start of block i; of the end for i = number. */
 size_t sums_blocks(const struct sums_section *s);
 int64_t sums_block_start(const struct sums_section *s, size_t i);
-/* Appends the sums of the wanted rows in the blocks [from, to) of level 0 to *out; row: their numbers, ascending. *out has
- * the start of the first block. Returns false if they are damaged. */
+/* Reads the sums of the wanted rows in the blocks [from, to) of level 0, one or more; row: their numbers, ascending. *out
+ * has the start of the first block, and no rows. Returns false if they are damaged. */
 bool sums_read(const struct sums_section *s, size_t from, size_t to, const uint32_t *row, size_t rows,
                struct gap_block *out);
