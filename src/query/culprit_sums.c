@@ -67,12 +67,19 @@ static const struct query_kind culprit_sums_query = {
 
 struct query *culprit_sums_open(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to)
 {
+	struct gap_rows rows;
+	if (s)
+		gap_rows_list(&rows, catalog, s);
+	else
+		sums_rows_list(&rows, catalog);
+	return culprit_sums_open_rows(catalog, &rows, from, to);
+}
+
+struct query *culprit_sums_open_rows(const struct catalog *catalog, const struct gap_rows *rows, int64_t from, int64_t to)
+{
 	struct culprit_sums_query *c = mem_new(1, sizeof *c);
 	query_init(&c->q, &culprit_sums_query, catalog, from, to, 1);
-	if (s)
-		gap_rows_list(&c->rows, catalog, s);
-	else
-		sums_rows_list(&c->rows, catalog);
+	c->rows = *rows;
 	window_gaps_init(&c->sums, &c->rows);
 	c->answer = (struct culprit_sums){ .start = c->q.from, .end = c->q.to };
 	return &c->q;

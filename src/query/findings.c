@@ -1,6 +1,7 @@
 /* Findings as a query in steps. The rules are in doc/findings.md.
  *
- * 1. The sums of all gaps by culprit. The demands of all rows select victims, and a few threads that slept.
+ * 1. The sums of all gaps by culprit. The demands of all rows select victims, and a few threads that slept. In a short
+ *    window these come first, and the sums are those of the likely victims.
  * 2. The VM exits of the VM with the largest share of VMM time.
  * 3. The victims' culprits are causes: of all victims that can be the worst one, and of a few others.
  * 4. The critical paths of the threads that slept show culprits that delayed a thread for which they waited.
@@ -18,6 +19,8 @@
 
 #define VICTIMS_CONCLUDED 3    /* victims of one tier that have findings although they cannot be the worst one ... */
 #define VICTIM_SHARE 0.25      /* ... if they lost at least this share of the worst one's loss */
+/* In a window with more intervals, the blocks of the history give most of the sums: those of all rows are read at once. */
+#define FEW_INTERVALS 8000000.0
 /* In a longer history, the paths cover the first part of the window with so many intervals. */
 #define PATH_INTERVALS_MAX 4000000.0
 
@@ -86,25 +89,83 @@ static bool is_worth_a_finding(const struct findings_query *v, const struct vict
 	return bound > best || bound >= (is_enough ? SIMILAR_SHARE : VICTIM_SHARE) * best;
 }
 
-static void conclude_victims(struct findings_query *v)
+/* Adds the findings on the victims. Returns false, and adds none, if sums of a victim are missing. */
+static bool conclude_victims(struct findings_query *v)
 {
-	for (size_t i = 0; i < v->victims; i++)
-		if (is_worth_a_finding(v, &v->victim[i])) {
-			conclude_victim(v, &v->victim[i]);
-			v->concluded[v->victim[i].tier]++;
-		}
+	struct findings_query before = *v;
+	before.others = mem_new(v->q.catalog->machines + 1, sizeof *before.others);
+	memcpy(before.others, v->others, v->q.catalog->machines * sizeof *before.others);
+	size_t i = 0;
+	for (; i < v->victims; i++) {
+		if (!is_worth_a_finding(v, &v->victim[i]))
+			continue;
+		if (!v->victim[i].has_sums)
+			break;
+		conclude_victim(v, &v->victim[i]);
+		v->concluded[v->victim[i].tier]++;
+	}
+	const bool all = i == v->victims;
+	if (!all) {
+		v->entries = before.entries;
+		v->is_spread = before.is_spread;
+		memcpy(v->concluded, before.concluded, sizeof v->concluded);
+		memcpy(v->best, before.best, sizeof v->best);
+		memcpy(v->others, before.others, v->q.catalog->machines * sizeof *v->others);
+	}
+	free(before.others);
+	return all;
 }
 
 /* ---- 1. Sums of all gaps -------------------------------------------------------------------------------------------- */
 
+static double window_intervals(const struct findings_query *v)
+{
+	const struct history *h = v->q.catalog->h;
+	const double span = (double)history_end(h) - (double)history_begin(h) + 1;
+	return (double)history_intervals(h) * ((double)v->q.to - (double)v->q.from + 1) / span;
+}
+
+/* Lists the rows of the victims that are likely to have findings. */
+static void list_likely_rows(struct findings_query *v, struct gap_rows *out)
+{
+	const struct catalog *catalog = v->q.catalog;
+	const size_t numbers = catalog->cpus + catalog->threads;
+	struct gap_row *by_number = mem_new(numbers, sizeof *by_number);
+	bool *listed = mem_new(numbers, sizeof *listed);
+	size_t n[TIERS] = { 0 };
+	for (size_t i = 0; i < v->victims; i++) {
+		struct victim *c = &v->victim[i];
+		struct gap_rows rows;
+		c->has_sums = c->tier == TIER_GUESTS || (n[c->tier]++ < VICTIMS_CONCLUDED && (c->tier != TIER_LAST || i == 0));
+		gap_rows_list(&rows, catalog, &c->target);
+		for (size_t k = 0; k < rows.len && c->has_sums; k++) {
+			const uint32_t number = gap_row_number(catalog, &rows.row[k].target);
+			by_number[number] = rows.row[k];
+			listed[number] = true;
+		}
+		gap_rows_release(&rows);
+	}
+	for (size_t i = 0; i < numbers; i++)
+		if (listed[i])
+			*ARRAY_PUSH(out->row, out->len, out->cap) = by_number[i];
+	free(by_number);
+	free(listed);
+}
+
 static int walk_sums(struct findings_query *v, const struct budget *budget, struct error *err)
 {
+	struct gap_rows rows = { 0 };
+	if (!v->sub && v->few)
+		list_likely_rows(v, &rows);
 	if (!v->sub)
-		v->sub = culprit_sums_open(v->q.catalog, v->has_target ? &v->target : NULL, v->q.from, v->q.to);
+		v->sub = v->few ? culprit_sums_open_rows(v->q.catalog, &rows, v->q.from, v->q.to)
+		                : culprit_sums_open(v->q.catalog, v->has_target ? &v->target : NULL, v->q.from, v->q.to);
 	const int rc = step_sub(v, budget, err);
 	if (rc <= 0)
 		return rc;
+	culprit_sums_release(&v->sums);
 	query_take(v->sub, &v->sums);
+	v->has_all_sums = !v->few;
 	query_close(v->sub);
 	v->sub = NULL;
 	return 1;
@@ -177,10 +238,7 @@ static int walk_exits(struct findings_query *v, struct budget *budget, struct er
 /* Returns the end of the window of the paths. */
 static int64_t path_window_end(const struct findings_query *v)
 {
-	const struct history *h = v->q.catalog->h;
-	const double span = (double)history_end(h) - (double)history_begin(h) + 1;
-	const double window = (double)v->q.to - (double)v->q.from + 1;
-	const double intervals = (double)history_intervals(h) * window / span;
+	const double window = (double)v->q.to - (double)v->q.from + 1, intervals = window_intervals(v);
 	return intervals <= PATH_INTERVALS_MAX ? v->q.to : v->q.from + (int64_t)(window * (PATH_INTERVALS_MAX / intervals));
 }
 
@@ -319,13 +377,21 @@ static int run_phase(struct findings_query *v, struct budget *budget, struct err
 {
 	switch (v->phase) {
 	case PHASE_SUMS:
-		return walk_sums(v, budget, err);
+		v->few = !v->has_target && window_intervals(v) <= FEW_INTERVALS;
+		return v->few ? 1 : walk_sums(v, budget, err);
 	case PHASE_CHOOSE:
 		return findings_choose(v, err) < 0 ? -1 : 1;
 	case PHASE_EXITS:
 		return walk_exits(v, budget, err);
+	case PHASE_FEW_SUMS:
+		return v->has_all_sums ? 1 : walk_sums(v, budget, err);
 	case PHASE_VICTIMS:
-		conclude_victims(v);
+		if (conclude_victims(v))
+			return 1;
+		v->few = false;
+		for (size_t i = 0; i < v->victims; i++)
+			v->victim[i].has_sums = true;
+		v->phase = PHASE_EXITS;
 		return 1;
 	case PHASE_CHAINS:
 		return walk_chains(v, budget, err);

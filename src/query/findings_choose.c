@@ -70,6 +70,21 @@ bool findings_take_last(const struct catalog *catalog, uint32_t machine)
 	return is_control || (m->kind != MACHINE_VM && has_guests && !catalog_is_alone(catalog));
 }
 
+/* Returns true if a row waited long enough once. */
+static bool had_long_wait(const struct findings_query *v, const struct target *row)
+{
+	struct gap_walk walk;
+	struct gap gap;
+	const struct culprit_sums_row *sums = culprit_sums_row_of(&v->sums, v->q.catalog, row);
+	if (!v->few)
+		return sums && sums->longest >= FINDING_WAIT_MIN;
+	bool more = gap_walk_start(&walk, v->q.catalog, row, v->q.from, v->q.to, NULL) > 0;
+	while (more && (more = gap_walk_next(&walk, &gap, NULL) > 0))
+		if (gap.end - gap.start + 1 >= FINDING_WAIT_MIN)
+			return true;
+	return false;
+}
+
 /* Returns true if the target wanted enough time, or waited long enough once. */
 static bool is_above_floor(const struct findings_query *v, const struct target *target, const struct demand *d)
 {
@@ -80,17 +95,15 @@ static bool is_above_floor(const struct findings_query *v, const struct target *
 	if (d->lost < FINDING_WAIT_MIN)
 		return false;
 	gap_rows_list(&rows, v->q.catalog, target);
-	for (size_t i = 0; i < rows.len && !is_long; i++) {
-		const struct culprit_sums_row *row = culprit_sums_row_of(&v->sums, v->q.catalog, &rows.row[i].target);
-		is_long = row && row->longest >= FINDING_WAIT_MIN;
-	}
+	for (size_t i = 0; i < rows.len && !is_long; i++)
+		is_long = had_long_wait(v, &rows.row[i].target);
 	gap_rows_release(&rows);
 	return is_long;
 }
 
 static void add_victim(struct findings_query *v, const struct target *target, const struct demand *d, enum victim_tier tier)
 {
-	*ARRAY_PUSH(v->victim, v->victims, v->victims_cap) = (struct victim){ *target, *d, tier, d->lost - d->vmm_ns };
+	*ARRAY_PUSH(v->victim, v->victims, v->victims_cap) = (struct victim){ *target, *d, tier, d->lost - d->vmm_ns, !v->few };
 }
 
 /* Considers a target with this demand as a victim. */
@@ -133,7 +146,7 @@ static int choose_vm(struct findings_query *v, uint32_t machine, struct error *e
 	}
 	if (tier == TIER_GUESTS && (double)demand_wanted(&all) >= FINDING_WANTED_MIN * window_ns(v) &&
 	    share_of(all.vmm_ns, demand_wanted(&all)) > share_of(v->vmm.demand.vmm_ns, demand_wanted(&v->vmm.demand)))
-		v->vmm = (struct victim){ vm, all, tier, 0 };
+		v->vmm = (struct victim){ vm, all, tier, 0, false };
 	if (worst_share > FINDING_LIMIT && share_of(all.lost - all.vmm_ns, demand_wanted(&all)) <= FINDING_LIMIT)
 		consider(v, &worst, &worst_demand, tier);
 	else

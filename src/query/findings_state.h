@@ -4,6 +4,7 @@
 
 #include "query/culprit.h"
 #include "query/finding_causes.h"
+#include "query/gap_sums.h"
 #include "query/stepped_query.h"
 
 #define SIMILAR_SHARE 0.95     /* of losses as similar as this, the larger share of the time wanted comes first */
@@ -25,9 +26,12 @@ struct victim {
 	struct demand demand;
 	enum victim_tier tier;
 	int64_t bound;               /* upper bound of the time that others took, ns */
+	bool has_sums;               /* the sums contain its rows */
 };
 
-enum findings_phase { PHASE_SUMS, PHASE_CHOOSE, PHASE_EXITS, PHASE_VICTIMS, PHASE_CHAINS, PHASE_LOCKS, PHASE_END };
+enum findings_phase {
+	PHASE_SUMS, PHASE_CHOOSE, PHASE_EXITS, PHASE_FEW_SUMS, PHASE_VICTIMS, PHASE_CHAINS, PHASE_LOCKS, PHASE_END
+};
 
 struct findings_query {
 	struct query q;
@@ -36,7 +40,8 @@ struct findings_query {
 	enum findings_phase phase;
 	struct resolver r;
 	bool open;
-	struct culprit_sums sums;    /* of the gaps of all candidates */
+	struct culprit_sums sums;    /* of the gaps of all candidates; few: of likely victims */
+	bool few, has_all_sums;
 	struct victim *victim;       /* by tier, largest bound first */
 	size_t victims, victims_cap, at;
 	unsigned concluded[TIERS];   /* victims with findings */

@@ -59,6 +59,8 @@ struct gap_rows {
 };
 void gap_rows_list(struct gap_rows *rows, const struct catalog *catalog, const struct target *s);
 void gap_rows_release(struct gap_rows *rows);
+/* culprit_sums_open() for some rows, ascending by number; owned by the query. */
+struct query *culprit_sums_open_rows(const struct catalog *catalog, const struct gap_rows *rows, int64_t from, int64_t to);
 
 /* Iterator over the gaps of a row within [from, to], cut to this window; adjacent intervals are joined. */
 struct gap_walk {
