@@ -78,11 +78,9 @@ int query_step(struct query *q, int64_t ns, struct error *err)
 	return query_step_until(q, ns > INT64_MAX - now ? INT64_MAX : now + ns, err);
 }
 
-int query_step_until(struct query *q, int64_t until, struct error *err)
+/* Runs all parts up to the end of the step. */
+static int run_parts(struct query *q, struct error *err)
 {
-	if (q->answered)
-		return 1;
-	q->until = until;
 	int status = parallel_run(&(struct parallel){ .workers = (unsigned)q->parts, .task = step_part, .arg = q }, q->parts);
 	for (size_t i = 0; i < q->parts; i++) {
 		if (q->part[i].err.text[0]) {
@@ -95,6 +93,16 @@ int query_step_until(struct query *q, int64_t until, struct error *err)
 	}
 	status = status < 0 ? -1 : q->kind->join(q, err);
 	q->answered = status > 0;
+	return status;
+}
+
+int query_step_until(struct query *q, int64_t until, struct error *err)
+{
+	int status = q->answered;
+	q->until = until;
+	do
+		status = status ? status : run_parts(q, err);
+	while (status == 0 && now_ns() < until);
 	return status;
 }
 
