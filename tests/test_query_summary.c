@@ -153,6 +153,31 @@ static void test_rows(void **state)
 	assert_true(served > 0);
 }
 
+/* Of the first threads only, then of more: the second query adds to the sums of the first one. */
+static void check_top(const struct catalog *catalog, const struct summary *all)
+{
+	struct error err = ERROR_INIT;
+	for (size_t top = 1; top < 4; top++) {
+		struct summary some;
+		struct summary_options o = { .from = INT64_MIN, .to = INT64_MAX, .gaps = true, .top = top };
+		assert_int_equal(query_answer(summary_open(catalog, &o), &some, &err), 0);
+		assert_int_equal(some.rows, all->rows);
+		for (size_t i = 0; i < some.rows; i++) {
+			assert_int_equal(some.row[i].target.index, all->row[i].target.index);
+			assert_int_equal(some.row[i].has_gaps, i < some.machines + top);
+			assert_int_equal(some.row[i].gaps, some.row[i].has_gaps ? all->row[i].gaps : 0);
+			assert_int_equal(some.row[i].culprit_ns, some.row[i].has_gaps ? all->row[i].culprit_ns : 0);
+		}
+		summary_release(&some);
+	}
+	struct summary some;
+	struct summary_options o = { .from = INT64_MIN, .to = INT64_MAX, .gaps = true, .top = 1, .by = SUMMARY_BY_P99 };
+	assert_int_equal(query_answer(summary_open(catalog, &o), &some, &err), 0);
+	for (size_t i = 0; i < some.rows; i++)
+		assert_true(some.row[i].has_gaps);  /* the order depends on all */
+	summary_release(&some);
+}
+
 /* In steps as short as possible: without gaps, of one machine, and of none. */
 static void check_ways(const struct catalog *catalog)
 {
@@ -177,6 +202,9 @@ static void check_ways(const struct catalog *catalog)
 		assert_int_equal(some.row[i].culprit_ns, all.row[i].culprit_ns);
 	}
 	summary_release(&some);
+	assert_int_equal(catalog_open(&other, catalog->h, &err), 0);
+	check_top(&other, &all);
+	catalog_release(&other);
 
 	struct target debian = { TARGET_MACHINE, (uint32_t)catalog_find_machine(catalog, "Debian") };
 	o.only = &debian;

@@ -412,6 +412,7 @@ struct summary_row {
 	/* As in struct top_culprit. FLOW_HYPERVISOR of a machine: VMM time was the largest part. */
 	struct actor culprit;
 	int64_t culprit_ns;
+	bool has_gaps;           /* its gaps were read */
 };
 
 /* X(code, name, order) */
@@ -446,11 +447,18 @@ struct summary_options {
 	int64_t from, to;
 	bool gaps;                   /* read the gaps; false: demands only, in O(log n) per row */
 	enum thread_grouping grouping;
+	enum summary_order by;       /* order of the rows */
+	size_t top;                  /* read the gaps only of the machines and the first `top` threads or groups that lost time,
+	                              * if the order does not depend on gaps; 0: of all */
 };
 
 extern const char *const summary_order_name[SUMMARY_ORDER_COUNT + 1];  /* NULL-terminated */
 /* Sorts the machines, and the threads, separately. */
 void summary_sort(struct summary *s, const struct catalog *catalog, enum summary_order by);
+static inline bool summary_order_reads_gaps(enum summary_order by)
+{
+	return by == SUMMARY_BY_LONGEST || by == SUMMARY_BY_P99 || by == SUMMARY_BY_GAPS;
+}
 
 struct query *summary_open(const struct catalog *catalog, const struct summary_options *options);
 void summary_release(struct summary *s);

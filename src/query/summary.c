@@ -15,9 +15,9 @@
 
 struct summary_query {
 	struct query q;
+	struct summary_options o;
 	struct target only;
-	enum thread_grouping grouping;
-	bool is_only, listed, gaps;
+	bool is_only, listed;
 	struct gap_rows rows;     /* the vCPUs and threads of all rows */
 	struct window_gaps sums;
 	struct actors culprits;   /* of the current row */
@@ -99,7 +99,7 @@ static void summary_join_groups(struct summary_query *s)
 	uint32_t end = 0;
 	for (size_t i = out->machines; i < rows; i++) {
 		out->row[i].first = end += out->row[i].threads;
-		if (out->row[i].threads == 1 && !(s->grouping == GROUP_BY_CGROUP && *out->row[i].group))
+		if (out->row[i].threads == 1 && !(s->o.grouping == GROUP_BY_CGROUP && *out->row[i].group))
 			out->row[i].group = NULL;
 	}
 	for (size_t i = out->rows; i-- > out->machines;)  /* moves `first` from the end of the group to its start */
@@ -123,15 +123,29 @@ static void row_list_parts(const struct summary_query *s, const struct summary_r
 		*ARRAY_PUSH(out->row, out->len, out->cap) = (struct gap_row){ { TARGET_THREAD, s->answer.member[i] }, machine };
 }
 
-/* Lists the vCPUs and threads of all rows. */
+/* Lists the vCPUs and threads of the rows whose gaps are wanted. */
 static void summary_list_parts(struct summary_query *s)
 {
-	struct gap_rows all;
-	sums_rows_list(&all, s->q.catalog);
+	const struct catalog *catalog = s->q.catalog;
+	const bool reads_all = s->o.top == 0 || summary_order_reads_gaps(s->o.by);
+	struct gap_rows all, parts;
+	bool *wanted = mem_new(catalog->cpus + catalog->threads, sizeof *wanted);
+	size_t threads = 0;
+	for (size_t i = 0; i < s->answer.rows; i++) {
+		struct summary_row *row = &s->answer.row[i];
+		threads += i >= s->answer.machines && row->demand.lost > 0;
+		row->has_gaps = reads_all || i < s->answer.machines || threads <= s->o.top;
+		row_list_parts(s, row, &parts);
+		for (size_t k = 0; k < parts.len && row->has_gaps; k++)
+			wanted[gap_row_number(catalog, &parts.row[k].target)] = true;
+		gap_rows_release(&parts);
+	}
+	sums_rows_list(&all, catalog);
 	for (size_t i = 0; i < all.len; i++)
-		if (is_in_target(s, &all.row[i].target))
+		if (wanted[gap_row_number(catalog, &all.row[i].target)])
 			*ARRAY_PUSH(s->rows.row, s->rows.len, s->rows.cap) = all.row[i];
 	gap_rows_release(&all);
+	free(wanted);
 }
 
 static int summary_list_rows(struct summary_query *s, struct error *err)
@@ -150,14 +164,14 @@ static int summary_list_rows(struct summary_query *s, struct error *err)
 		    summary_add_row(s, &actor, err) < 0)
 			return -1;
 	}
-	if (s->grouping != GROUP_NONE) {
-		out->groups = thread_groups_new(catalog, s->grouping, err);
+	if (s->o.grouping != GROUP_NONE) {
+		out->groups = thread_groups_new(catalog, s->o.grouping, err);
 		if (!out->groups)
 			return -1;
 		summary_join_groups(s);
 	}
-	summary_sort(out, catalog, SUMMARY_BY_LOST);
-	if (s->gaps)
+	summary_sort(out, catalog, s->o.by);
+	if (s->o.gaps)
 		summary_list_parts(s);
 	s->listed = true;
 	return 0;
@@ -259,18 +273,18 @@ static int summary_walk(struct query *q, size_t i, struct budget *budget, struct
 	struct summary_query *s = (struct summary_query *)q;
 	if (!s->listed && summary_list_rows(s, err) < 0)
 		return -1;
-	return s->gaps ? window_gaps_walk(&s->sums, q, i, budget, err) : 1;
+	return s->o.gaps ? window_gaps_walk(&s->sums, q, i, budget, err) : 1;
 }
 
 static int summary_join(struct query *q, struct error *err)
 {
 	struct summary_query *s = (struct summary_query *)q;
-	if (q->from > q->to || !s->gaps)
+	if (q->from > q->to || !s->o.gaps)
 		return 1;
 	if (window_gaps_join(&s->sums, q) == 0)
 		return 0;
 	for (size_t i = 0; i < s->answer.rows; i++)
-		if (row_set_sums(s, &s->answer.row[i], err) < 0)
+		if (s->answer.row[i].has_gaps && row_set_sums(s, &s->answer.row[i], err) < 0)
 			return -1;
 	names_copy(&s->sums.store->names, &s->answer.name, &s->answer.names);
 	window_gaps_release(&s->sums, q->catalog);
@@ -295,12 +309,11 @@ struct query *summary_open(const struct catalog *catalog, const struct summary_o
 {
 	struct summary_query *s = mem_new(1, sizeof *s);
 	query_init(&s->q, &summary_query, catalog, o->from, o->to, 1);
-	s->gaps = o->gaps;
+	s->o = *o;
 	s->is_only = o->only != NULL;
 	if (o->only)
 		s->only = *o->only;
 	s->answer = (struct summary){ .start = s->q.from, .end = s->q.to, .gaps = o->gaps };
-	s->grouping = o->grouping;
 	window_gaps_init(&s->sums, &s->rows);
 	return &s->q;
 }

@@ -196,13 +196,13 @@ static void summary_line(struct report *r, const struct catalog *catalog, const 
 		VAL_INT(d->ran), value_if(has_host_trace, d->lost),
 		has_host_trace ? VAL_SHARE_IN(share(d->lost, d->ran + d->lost), demand_share_unit(d)) : VAL_NONE,
 		has_culprit ? VAL_WHO(report_culprit_text(catalog, s, row, format, culprit), &ref)
-		: s->gaps ? VAL_NONE : VAL_SHOWN(".."),
+		: row->has_gaps ? VAL_NONE : VAL_SHOWN(".."),
 		has_culprit ? VAL_INT(row->culprit_ns) : VAL_NONE,
 		has_culprit ? VAL_REAL(share(row->culprit_ns, d->lost)) : VAL_NONE,
 		value_if(has_waits, has_gaps ? row->longest.end - row->longest.start + 1 : 0),
 		has_gaps ? VAL_INT(row->longest.start) : VAL_NONE, value_if(has_waits, row->p50),
 		value_if(has_waits, row->p90), value_if(has_waits, row->p99),
-		value_if(has_host_trace && s->gaps, (int64_t)row->gaps), value_if(has_host_trace, d->vmm_ns),
+		value_if(has_host_trace && row->has_gaps, (int64_t)row->gaps), value_if(has_host_trace, d->vmm_ns),
 		p.won, p.lost, row->threads ? VAL_INT(row->threads) : VAL_NONE };
 	struct column unused[CORE_COLUMNS];
 	if (parts->cores)

@@ -61,16 +61,46 @@ void overview_remake(struct app *app, struct pane *pane)
 	overview_arrange(app, pane);
 }
 
+/* Returns the number of lines on the screen. */
+static size_t page_lines(const struct app *app, const struct pane *pane)
+{
+	const int page = app->h_cells - OTHER_LINES - (minimap_line(app) >= 0) - verdict_line_height(app);
+	return pane->page ? pane->page : page > 0 ? (size_t)page : 0;
+}
+
+/* Returns the end of the lines that the next frame shows. */
+static size_t shown_end(const struct app *app, const struct pane *pane)
+{
+	const size_t end = (pane->at < pane->top ? pane->at : pane->top) + page_lines(app, pane);
+	return pane->at < end ? end : pane->at + 1;
+}
+
+/* Asks for the gaps of all rows if some that the next frame shows, or that the order needs, were not read. */
+static void ask_for_all(struct app *app, struct pane *pane)
+{
+	struct overview *p = overview_state(pane);
+	const bool by_gaps = summary_order_reads_gaps(p->by);
+	bool lacks = false;
+	for (size_t i = 0; i < p->s.rows && by_gaps; i++)
+		lacks |= !p->s.row[i].has_gaps;
+	for (size_t i = 0; i < pane->lines && i < shown_end(app, pane); i++)
+		lacks |= !overview_line(pane, i)->has_gaps;
+	if (!lacks || pane->pending || !p->has_gaps)
+		return;
+	p->wants_all = pane->preliminary = true;
+	async_wake_viewer(app->queries);
+}
+
 /* Selects the line of the timeline's selected row, unless that line is below the first page. */
 static void overview_select_line(struct app *app, struct overview *p)
 {
-	const int page = app->h_cells - OTHER_LINES - (minimap_line(app) >= 0) - verdict_line_height(app);
+	struct pane *pane = &p->table.pane;
 	p->has_target = true;
-	for (size_t i = 0; i < p->table.pane.lines && (int)i < page; i++)
-		if (row_same(overview_row(&overview_line(&p->table.pane, i)->target), app->view.row))
-			p->table.pane.at = i;
-	if (p->table.pane.lines)
-		p->at = overview_line(&p->table.pane, p->table.pane.at)->target;
+	for (size_t i = 0; i < pane->lines && i < page_lines(app, pane); i++)
+		if (row_same(overview_row(&overview_line(pane, i)->target), app->view.row))
+			pane->at = i;
+	if (pane->lines)
+		p->at = overview_line(pane, pane->at)->target;
 }
 
 static void overview_window(const struct app *app, const struct pane *pane, int64_t *from, int64_t *to)
@@ -80,36 +110,23 @@ static void overview_window(const struct app *app, const struct pane *pane, int6
 	*to = view_last(&app->view, &app->bounds);
 }
 
+#define VERDICT_LINES 2  /* the page grows by so many lines while the verdict is unknown */
+
+static struct summary_options summary_wanted(const struct app *app, const struct pane *pane)
+{
+	const struct overview *p = (const struct overview *)pane;
+	const size_t lines = shown_end(app, pane) + VERDICT_LINES;
+	const bool all = p->wants_all || app->waits_for_answers;
+	return (struct summary_options){ .from = pane->from, .to = pane->to, .grouping = p->grouping, .by = p->by,
+		.top = all ? 0 : lines > p->machines ? lines - p->machines : 1,
+		.gaps = app->waits_for_answers || (p->sums_from == pane->from && p->sums_to == pane->to) };
+}
+
 static struct query *overview_open_query(struct app *app, struct pane *pane, struct error *err)
 {
-	const struct overview *p = overview_state(pane);
-	const struct summary_options options = { .from = pane->from, .to = pane->to, .grouping = p->grouping,
-		.gaps = app->waits_for_answers || (p->sums_from == pane->from && p->sums_to == pane->to) };
+	const struct summary_options options = summary_wanted(app, pane);
 	(void)err;
 	return summary_open(&app->catalog, &options);
-}
-
-static void overview_take_answer(struct app *app, struct pane *pane, struct query *q)
-{
-	struct overview *p = overview_state(pane);
-	query_take(q, &p->s);
-	overview_forget_waits(p);
-	p->has_gaps = p->s.gaps;
-	p->sums_from = pane->from;
-	p->sums_to = pane->to;
-	summary_sort(&p->s, &app->catalog, p->by);
-	overview_remake(app, pane);
-	if (!p->has_target)
-		overview_select_line(app, p);
-	pane->preliminary = !p->has_gaps;
-}
-
-static void overview_drop_answer(struct pane *pane)
-{
-	struct overview *p = overview_state(pane);
-	summary_release(&p->s);
-	overview_forget_waits(p);
-	p->machines = 0;
 }
 
 /* Selects the row of the line, so that keys for rows apply to this row. */
@@ -119,6 +136,33 @@ static void overview_select_row(struct app *app, struct pane *pane, size_t i)
 	overview_state(pane)->at = overview_line(pane, i)->target;
 	app->view.row = overview_row(&overview_state(pane)->at);
 	app->row_chosen = true;
+}
+
+static void overview_take_answer(struct app *app, struct pane *pane, struct query *q)
+{
+	struct overview *p = overview_state(pane);
+	query_take(q, &p->s);
+	overview_forget_waits(p);
+	p->has_gaps = p->s.gaps;
+	p->wants_all = false;
+	p->sums_from = pane->from;
+	p->sums_to = pane->to;
+	summary_sort(&p->s, &app->catalog, p->by);
+	overview_remake(app, pane);
+	if (!p->has_target)
+		overview_select_line(app, p);
+	if (p->has_gaps && p->selects_first && pane->lines)
+		overview_select_row(app, pane, pane->at = 0);
+	p->selects_first = false;
+	pane->preliminary = !p->has_gaps;
+}
+
+static void overview_drop_answer(struct pane *pane)
+{
+	struct overview *p = overview_state(pane);
+	summary_release(&p->s);
+	overview_forget_waits(p);
+	p->machines = 0;
 }
 
 static void overview_sort_next(struct app *app, struct pane *pane, int by)
@@ -132,6 +176,14 @@ static void overview_sort_next(struct app *app, struct pane *pane, int by)
 	p->has_target = pane->lines > 0;
 	if (p->has_target)
 		overview_select_row(app, pane, 0);
+	ask_for_all(app, pane);
+	p->selects_first = p->wants_all;
+}
+
+static void overview_refresh(struct app *app, struct pane *pane)
+{
+	ask_for_all(app, pane);
+	overview_refresh_waits(app, pane);
 }
 
 /* Groups the threads by the next key. */
@@ -247,12 +299,16 @@ static int overview_export(struct app *app, struct pane *pane, FILE *f, enum rep
 {
 	struct origin o;
 	struct core_share cores = { 0 };
-	const struct overview *p = overview_state(pane);
-	struct summary_parts parts = { .s = &p->s, .findings = verdict_line_get(app), .file = history_file(app->first),
+	struct summary_options options = summary_wanted(app, pane);
+	struct summary s;
+	struct summary_parts parts = { .s = &s, .findings = verdict_line_get(app), .file = history_file(app->first),
 		.top = REPORT_SUMMARY_TOP };
-	if (!p->has_gaps || !parts.findings)
+	if (!overview_state(pane)->has_gaps || !parts.findings)
 		return error_set(err, STATUS_USAGE, "wait until they are complete", "the gaps are still being computed");
-	struct query *q = core_share_open_summary(&app->catalog, &p->s);
+	options.top = 0;
+	if (query_answer(summary_open(&app->catalog, &options), &s, err) < 0)
+		return -1;
+	struct query *q = core_share_open_summary(&app->catalog, &s);
 	int rc = q ? query_answer(q, &cores, err) : 0;
 	parts.cores = q && rc == 0 ? &cores : NULL;
 	export_origin(app, pane, NULL, &o);
@@ -260,6 +316,7 @@ static int overview_export(struct app *app, struct pane *pane, FILE *f, enum rep
 		rc = report_summary(f, REPORT_WHOLE(format), &app->catalog, &parts, &o, err);
 	origin_release(&o);
 	core_share_release(&cores);
+	summary_release(&s);
 	return rc;
 }
 

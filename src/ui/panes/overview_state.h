@@ -15,7 +15,9 @@ struct overview {
 	enum summary_order by;
 	enum thread_grouping grouping;
 	int64_t sums_from, sums_to;  /* window for which the sums are known; gaps are requested after the sums */
-	bool has_gaps;              /* the gaps are known as well */
+	bool has_gaps;              /* the gaps of the lines on the screen are known as well */
+	bool wants_all;             /* the next question is for those of all lines ... */
+	bool selects_first;         /* ... after whose answer the first line is selected */
 	struct target at;          /* the selected line's target */
 	/* has_target: `at` is set; cursor_set: the rows' cursor was moved to the longest gap, or by the user */
 	bool has_target, cursor_set;
@@ -45,6 +47,6 @@ void overview_remake(struct app *app, struct pane *pane);  /* makes the lines ag
 void overview_closed(struct app *app, struct pane *pane);
 void overview_forget_waits(struct overview *p);
 /* Asks for the waits of the selected row, and takes the answer. */
-void overview_refresh(struct app *app, struct pane *pane);
+void overview_refresh_waits(struct app *app, struct pane *pane);
 /* Moves to the wait in which the culprit of line i took most. */
 void overview_follow_line(struct app *app, struct pane *pane, size_t i);

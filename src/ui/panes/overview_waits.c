@@ -135,7 +135,7 @@ static void take_waits(struct app *app, struct overview *p)
 	}
 }
 
-void overview_refresh(struct app *app, struct pane *pane)
+void overview_refresh_waits(struct app *app, struct pane *pane)
 {
 	struct overview *p = (struct overview *)pane;
 	select_verdict(app, p);
@@ -165,7 +165,7 @@ void overview_follow_line(struct app *app, struct pane *pane, size_t i)
 	if (p->has_gaps && r->gaps > 0) {
 		app->row_chosen = true;
 		p->follow = overview_row_number(pane, i);
-		overview_refresh(app, pane);
+		overview_refresh_waits(app, pane);
 		if (p->follow != SIZE_MAX)
 			app_message(app, "searching for the longest wait by %s (any key cancels)",
 			            report_culprit_text(&app->catalog, &p->s, r, FORMAT_TEXT, name));
