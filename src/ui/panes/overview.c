@@ -1,7 +1,7 @@
 /* The overview: the report of `summary`, each row with its lane on the time axis of the screen. It replaces the rows.
  *
- * The pane shows the sums first, while the gaps are being computed. Moving to the longest gap of a line closes the
- * overview; <BS> restores it. */
+ * The pane shows the sums first, while the gaps are being computed, unless the last answer with gaps was quick. Moving to
+ * the longest gap of a line closes the overview; <BS> restores it. */
 #include "ui/core/text_filter.h"
 #include "ui/panes/overview.h"
 
@@ -110,6 +110,7 @@ static void overview_window(const struct app *app, const struct pane *pane, int6
 	*to = view_last(&app->view, &app->bounds);
 }
 
+#define QUICK_NS 100000000  /* after an answer with gaps that took less, the next one is asked for at once, ns */
 #define VERDICT_LINES 2  /* the page grows by so many lines while the verdict is unknown */
 
 static struct summary_options summary_wanted(const struct app *app, const struct pane *pane)
@@ -119,7 +120,7 @@ static struct summary_options summary_wanted(const struct app *app, const struct
 	const bool all = p->wants_all || app->waits_for_answers;
 	return (struct summary_options){ .from = pane->from, .to = pane->to, .grouping = p->grouping, .by = p->by,
 		.top = all ? 0 : lines > p->machines ? lines - p->machines : 1,
-		.gaps = app->waits_for_answers || (p->sums_from == pane->from && p->sums_to == pane->to) };
+		.gaps = app->waits_for_answers || p->is_quick || (p->sums_from == pane->from && p->sums_to == pane->to) };
 }
 
 static struct query *overview_open_query(struct app *app, struct pane *pane, struct error *err)
@@ -145,6 +146,7 @@ static void overview_take_answer(struct app *app, struct pane *pane, struct quer
 	overview_forget_waits(p);
 	p->has_gaps = p->s.gaps;
 	p->wants_all = false;
+	p->is_quick = p->has_gaps ? pane->cost < QUICK_NS : p->is_quick;
 	p->sums_from = pane->from;
 	p->sums_to = pane->to;
 	summary_sort(&p->s, &app->catalog, p->by);

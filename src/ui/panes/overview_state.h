@@ -16,6 +16,7 @@ struct overview {
 	enum thread_grouping grouping;
 	int64_t sums_from, sums_to;  /* window for which the sums are known; gaps are requested after the sums */
 	bool has_gaps;              /* the gaps of the lines on the screen are known as well */
+	bool is_quick;              /* the answer with gaps took little time */
 	bool wants_all;             /* the next question is for those of all lines ... */
 	bool selects_first;         /* ... after whose answer the first line is selected */
 	struct target at;          /* the selected line's target */
