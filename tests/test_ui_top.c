@@ -26,6 +26,7 @@ static bool sentence(struct live_times a, int64_t longest, struct live_times b, 
 		struct live_times *t = &vcpu[i].ns;
 		t->ran *= MS, t->stolen *= MS, t->throttled *= MS, t->unknown *= MS;
 		vcpu[i].top_ns = t->stolen / 2;
+		vcpu[i].period = s.period;
 	}
 	return top_sentence(&s, buf, size);
 }
