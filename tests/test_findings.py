@@ -308,6 +308,18 @@ def check_quota(folder):
         check(first["kind"] == ("culprit" if facts == "none" else "limit"), f"quota: {facts}: {first['text']}")
 
 
+def check_parts(folder):
+    """A VM whose gaps and whose exits are below the limit, but not both together, is not healthy."""
+    world = index(make(folder, "parts", "random", "--seed", "3085", "--duration", "700ms", "--containers", "--hotplug", "--poll", "200us",
+                       "--swap", "0.3"))
+    (row,) = [r for r in table("summary", world, "--top", "0") if r["target"] == "Debian"]
+    lost, vmm = (int(row[column]) / (int(row["ran_ns"]) + int(row["lost_ns"])) for column in ("lost_ns", "vmm_ns"))
+    check(vmm < LIMIT and lost - vmm < LIMIT < lost, f"parts: {lost:.3f} of the time wanted was lost, {vmm:.3f} to the VMM")
+    for target in ([], ["Debian"]):
+        first = findings(world, *target)[0]
+        check(not first["healthy"] and first["target"] == "Debian" and first["share"] > 0, f"parts: {first['text']}")
+
+
 with scratch() as directory:
     recorded = os.path.join(directory, "data.steal")
     run("index", os.path.join(DATA, "fibonacci"), "-o", recorded)
@@ -328,7 +340,7 @@ with scratch() as directory:
     for number in range(1, 6):
         check_victims(make(directory, f"host{number}", "groups", "--seed", str(number), "--quota-facts", "none", "--duration", "1s"))
     for check_world in (check_server, check_floor, check_tiers, check_groups, check_busy_recorder, check_events, check_unknown,
-                        check_nothing, check_quota):
+                        check_nothing, check_quota, check_parts):
         check_world(directory)
     name = os.path.join(SHARED, "xen_dom0")
     if os.path.isdir(name):

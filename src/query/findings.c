@@ -205,7 +205,7 @@ static int walk_exits(struct findings_query *v, struct budget *budget, struct er
 	const struct victim *vm = &v->vmm;
 	const uint64_t exits = catalog->vcpu_lost & ~catalog->vcpu_gap;
 	struct interval iv;
-	if (share_of(vm->demand.vmm_ns, vm->demand.ran + vm->demand.lost) <= FINDING_LIMIT)
+	if (share_of(findings_loss(v, vm, vm->demand.vmm_ns), vm->demand.ran + vm->demand.lost) <= FINDING_LIMIT)
 		return 1;
 	if (!v->rows.row)
 		gap_rows_list(&v->rows, catalog, &vm->target);

@@ -84,6 +84,12 @@ static void add_others(struct findings_query *v, const struct victim *victim, co
 	}
 }
 
+int64_t findings_loss(const struct findings_query *v, const struct victim *victim, int64_t part)
+{
+	const bool has_other = victim->target.kind == v->vmm.target.kind && victim->target.index == v->vmm.target.index;
+	return !has_other || 2 * part > victim->demand.lost ? victim->demand.lost : part;
+}
+
 void findings_conclude(struct findings_query *v, const struct victim *victim, const struct cause_list *l)
 {
 	const int64_t all = demand_wanted(&victim->demand);
@@ -107,7 +113,7 @@ void findings_conclude(struct findings_query *v, const struct victim *victim, co
 			add_second(v, victim, l, first);
 	}
 	const struct cause *main = causes_main(l, all);
-	if (v->entries == begin && !known && main && share_of(l->ns, all) > FINDING_LIMIT)
+	if (v->entries == begin && !known && main && share_of(findings_loss(v, victim, l->ns), all) > FINDING_LIMIT)
 		add_cause(v, victim, l, main, main->rank, true);
 	if (v->has_target)
 		add_others(v, victim, l, begin);

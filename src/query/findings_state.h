@@ -90,6 +90,9 @@ bool findings_have_note(const struct findings_query *v, const struct target *tar
                         enum note_kind kind);
 /* Selects the victims and sleepers by their demands. */
 int findings_choose(struct findings_query *v, struct error *err);
+/* Returns the loss that the limit judges with this part of it, the gaps or the VM exits: if neither is above the limit, the
+ * larger part answers for both. */
+int64_t findings_loss(const struct findings_query *v, const struct victim *victim, int64_t part);
 /* Adds the findings that follow from a victim's causes. */
 void findings_conclude(struct findings_query *v, const struct victim *victim, const struct cause_list *causes);
 /* Returns the largest finding on time that others took directly; NULL: none. */
