@@ -126,3 +126,16 @@ with scratch() as tmp:
         p = run("summary", f"{tmp}/{name}", status=2)
         check(name in p.stderr, f"refused: {p.stderr.strip()}")
     check(copies() == before or set(copies()) <= set(before), "and leave no copy")
+
+    # a recording without a trace, and with a damaged one, is refused by the name that the user typed
+    tar_of(f"{tmp}/no trace.tgz", [("notes/readme", file, b"no trace\n")])
+    tar_of(f"{tmp}/damaged.tgz", [("host/kernel/metadata", file, b"/* CTF 1.8 */\ntrace {")])
+    with gzip.open(f"{tmp}/text.gz", "wb") as f:
+        f.write(b"no history\n")
+    for name in ("no trace.tgz", "damaged.tgz", "text.gz"):
+        path = f"{tmp}/{name}"
+        for args in (["summary", path], ["index", path], ["info", path], ["index", "--host", path],
+                     ["index", "--guest", f"web={path}"]):
+            p = run(*args, status=2)
+            check(path in p.stderr and cache not in p.stderr, f"{args[:-1]} names the packed file: {p.stderr.strip()}")
+    check(cache not in pipe('cat "$2" | "$1" summary -', f"{tmp}/no trace.tgz", status=2).stderr, "nor the copy of a pipe")

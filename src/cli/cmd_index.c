@@ -50,7 +50,7 @@ int cmd_index(int argc, char **argv, struct error *err)
 		rc = output ? 0 : -1;
 	}
 	if (rc == 0)
-		rc = trace_input_build(&in, output, &times, err);
+		rc = trace_input_build(&in, output, &times, err) ? input_name_copies(&w.named, err) : 0;
 	if (rc == 0)
 		printf("%s\n", output);
 	if (rc == 0 && cache)

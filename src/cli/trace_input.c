@@ -26,7 +26,7 @@ static int replace_path(struct trace_input *w, const char **named, struct error 
 	if (!path)
 		return -1;
 	if (strcmp(path, *named) != 0) {
-		*ARRAY_PUSH(w->copied.item, w->copied.len, w->copied.cap) = path;
+		*ARRAY_PUSH(w->copied.item, w->copied.len, w->copied.cap) = (struct input_copy){ path, *named };
 		*named = path;
 		return 0;
 	}
@@ -54,7 +54,7 @@ static int replace_paths(struct trace_input *w, char **what, struct error *err)
 		if (path == eq + 1)
 			continue;
 		char *guest = mem_printf("%.*s=%s", (int)(eq - w->guest.item[i]), w->guest.item[i], path);
-		*ARRAY_PUSH(w->copied.item, w->copied.len, w->copied.cap) = guest;
+		*ARRAY_PUSH(w->copied.item, w->copied.len, w->copied.cap) = (struct input_copy){ guest, w->guest.item[i] };
 		w->guest.item[i] = guest;
 	}
 	return 0;
@@ -71,13 +71,16 @@ int trace_input_parse(struct trace_input *w, const struct opts *o, int argc, cha
 	w->named.guests = w->guest.len;
 	w->named.domain = w->domain.item;
 	w->named.domains = w->domain.len;
-	return replace_paths(w, argv + first, err);
+	const int rc = replace_paths(w, argv + first, err);
+	w->named.copy = w->copied.item;
+	w->named.copies = w->copied.len;
+	return rc;
 }
 
 void trace_input_release(struct trace_input *w)
 {
 	for (size_t i = 0; i < w->copied.len; i++)
-		free((char *)(uintptr_t)w->copied.item[i]);
+		free(w->copied.item[i].path);
 	free(w->copied.item);
 	free(w->guest.item);
 	free(w->domain.item);
@@ -156,18 +159,24 @@ static struct history *open_cache(struct input *in, struct error *err)
 
 struct history *trace_input_open(const struct input_options *named, struct error *err)
 {
-	if (input_is_history(named))
-		return input_check_history_options(named, err) ? NULL : history_open(named->what[0], err);
-	struct input in;
-	struct history *h = input_resolve(&in, named, err) ? NULL : open_cache(&in, err);
-	input_release(&in);
+	struct history *h = NULL;
+	if (input_is_history(named)) {
+		h = input_check_history_options(named, err) ? NULL : history_open(named->what[0], err);
+	} else {
+		struct input in;
+		h = input_resolve(&in, named, err) ? NULL : open_cache(&in, err);
+		input_release(&in);
+	}
+	if (!h)
+		input_name_copies(named, err);
 	return h;
 }
 
 struct history *trace_input_open_named(char *recording, struct error *err)
 {
 	char *path = trace_input_path(recording, err);
-	const struct input_options named = { .what = &path, .whats = 1 };
+	const struct input_copy copy = { path, recording };
+	const struct input_options named = { .what = &path, .whats = 1, .copy = &copy, .copies = 1 };
 	struct history *h = path ? trace_input_open(&named, err) : NULL;
 	free(path);
 	return h;

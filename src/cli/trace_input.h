@@ -7,7 +7,7 @@
 struct trace_input {
 	struct input_options named;
 	struct opt_list guest, domain;  /* values of --guest and --domain; named.guest and named.domain point to them */
-	struct opt_list copied;  /* paths that are read in place of pipes and packed files, owned */
+	struct { struct input_copy *item; size_t len, cap; } copied;  /* with paths that are owned */
 };
 
 extern const char *const sync_method_choices[];
@@ -35,7 +35,6 @@ void trace_input_remember_host(const struct input_options *named);
 
 /* Returns the path that is read in place of a named one, see packed_input_path(); with a progress bar. The caller frees. */
 char *trace_input_path(const char *named, struct error *err);
-
 
 /* Builds the history of traces at `path` with a progress bar, and prints notes to stderr. times: the phases' times;
  * may be NULL. */

@@ -16,6 +16,11 @@
 
 /* ---- Input as specified by the user; the strings and arrays are borrowed */
 
+struct input_copy {
+	char *path;                /* read in place of a pipe or a packed file */
+	const char *named;         /* by the user */
+};
+
 struct input_options {
 	char *const *what;         /* operands: trace directories, net://RELAY, session files */
 	size_t whats;
@@ -30,7 +35,12 @@ struct input_options {
 	const char *const *domain; /* "ID=NAME" of domains of a Xen host */
 	size_t domains;
 	unsigned jobs;             /* thread count; 0: one per core */
+	const struct input_copy *copy;
+	size_t copies;
 };
+
+/* Replaces the paths of copies in the text of *err by what the user named. Returns -1. */
+int input_name_copies(const struct input_options *o, struct error *err);
 
 /* Returns true if the input is one history file, not traces or a session. */
 bool input_is_history(const struct input_options *o);

@@ -214,7 +214,20 @@ static char *single_dir_operand(const struct input_options *o)
 	return one ? mem_dup(o->what[0]) : NULL;
 }
 
-int input_resolve(struct input *in, const struct input_options *o, struct error *err)
+int input_name_copies(const struct input_options *o, struct error *err)
+{
+	for (size_t i = 0; err && i < o->copies; i++) {
+		const struct error with_path = *err;
+		char path[sizeof err->text];
+		const char *at = strstr(with_path.text, text_escape(path, sizeof path, o->copy[i].path));
+		if (at)
+			error_repeat(err, with_path.status, with_path.remedy, "%.*s%s%s", (int)(at - with_path.text), with_path.text,
+			             strcmp(o->copy[i].named, "-") == 0 ? "standard input" : o->copy[i].named, at + strlen(path));
+	}
+	return -1;
+}
+
+static int resolve(struct input *in, const struct input_options *o, struct error *err)
 {
 	*in = (struct input){ .dir = single_dir_operand(o), .layout = mem_dup(o->layout), .sync = mem_dup(o->sync),
 		.paper_states = o->paper_states, .jobs = o->jobs };
@@ -234,6 +247,11 @@ int input_resolve(struct input *in, const struct input_options *o, struct error 
 		if (add_guest(in, o->guest[i], err))
 			return -1;
 	return parse_live_time(in, o->live, err) || input_finish(in, err) ? -1 : 0;
+}
+
+int input_resolve(struct input *in, const struct input_options *o, struct error *err)
+{
+	return resolve(in, o, err) ? input_name_copies(o, err) : 0;
 }
 
 void input_release(struct input *in)
