@@ -96,8 +96,9 @@ static void test_set_back(void **state)
 	struct clock_segment piece[] = {
 		{ .from = 0, .line = { 1000, 200, 0 } },
 		{ .from = 1120, .ambiguous_from = 1100, .ambiguous_to = 1160, .repeats = true, .line = { 1000, 300, 0 } },
+		{ .ambiguous_from = INT64_MIN, .ambiguous_to = INT64_MAX, .repeats = true },  /* not of this clock */
 	};
-	struct clock_map clock = { .segment = piece, .segments = COUNT(piece) };
+	struct clock_map clock = { .segment = piece, .segments = COUNT(piece) - 1 };
 	static const struct { int64_t ts; enum event_kind kind; uint16_t cpu; } want[] = {
 		{ 1000, EV_EXIT, 0 }, { 1000, EV_EXIT, 1 }, { 1099, EV_EXIT, 0 }, { 1100, EV_LOST, 0 }, { 1100, EV_LOST, 1 },
 		{ 1160, EV_EXIT, 0 }, { 1160, EV_OTHER, 1 },
@@ -435,20 +436,31 @@ static char *history_of(const int64_t *t, size_t n, bool beside, size_t *size)
 	return bytes;
 }
 
+static void check_queued(const int64_t *t, size_t n)
+{
+	size_t size[2];
+	char *const at_once = history_of(t, n, false, &size[0]), *const queued = history_of(t, n, true, &size[1]);
+	assert_int_equal(size[0], size[1]);
+	assert_memory_equal(at_once, queued, size[0]);
+	free(at_once);
+	free(queued);
+}
+
 /* Changes are queued with as many bits of their times as most need: times that are farther apart, or decrease, are also
- * kept. */
+ * kept. No batch is filled again before it is written, however many there are. */
 static void test_far(void **state)
 {
 	static const int64_t t[] = { -(INT64_C(1) << 61), -(INT64_C(1) << 60), -10, 0, 5, 3, 4294967296, 4294967290, 6442450943,
 		6442450944, 8589934591, 8589934592, 12884901888, INT64_C(1) << 60, (INT64_C(1) << 60) - 2147483648,
 		    INT64_C(1) << 61 };
-	size_t size[2];
+	enum { MANY = 20000 };
+	int64_t *many = calloc(MANY, sizeof *many);
 	(void)state;
-	char *const at_once = history_of(t, COUNT(t), false, &size[0]), *const queued = history_of(t, COUNT(t), true, &size[1]);
-	assert_int_equal(size[0], size[1]);
-	assert_memory_equal(at_once, queued, size[0]);
-	free(at_once);
-	free(queued);
+	check_queued(t, COUNT(t));
+	for (size_t i = 0; i < MANY; i++)
+		many[i] = (int64_t)i << 33;
+	check_queued(many, MANY);
+	free(many);
 }
 
 int main(void)

@@ -95,7 +95,7 @@ static uint32_t async_attribute(void *to, const char *path, enum history_type ty
 static int async_set(void *to, int64_t t, uint32_t attr, int64_t value, struct error *err)
 {
 	struct sink_async *s = to;
-	if (s->len > 0 && (uint64_t)t - s->since > UINT32_MAX && queue_batch(s, BATCHES - 1, err))
+	if ((uint64_t)t - s->since > UINT32_MAX && queue_batch(s, BATCHES - 1, err))
 		return -1;
 	if (s->len == 0)
 		s->since = (uint64_t)t - TIME_BASE;
