@@ -376,6 +376,66 @@ static void most_by_machine(void **state)
 	}
 }
 
+/* Who took the longest wait is named, also where another thread took a part of it before or after. */
+static void longest_wait(void **state)
+{
+	struct world w;
+	struct error err = ERROR_INIT;
+	(void)state;
+	world_open(&w);
+	world_has(&w, "host/CPU1", .current = "0 40; 10 42; 40 43; 50 40; 100 43; 110 42; 150 40");
+	world_has(&w, "host/40", .vm = "0 A/0");
+	world_has(&w, "host/42", .name = "0 burn");
+	world_has(&w, "host/43", .name = "0 make");
+	world_has(&w, "A/CPU0", .status = "0 RUNNING; 10 PREEMPTED; 50 RUNNING; 100 PREEMPTED; 150 RUNNING", .pcpu = "0 1",
+	          .current = "0 5");
+	world_has(&w, "A/5", .status = "0 RUNNING; 10 VIRT_PREEMPTED; 50 RUNNING; 100 VIRT_PREEMPTED; 150 RUNNING", .cpu = "0 0");
+	world_close(&w, 0, 199);
+	const struct target victim = world_target(&w, "A/5"), host = world_target(&w, "host");
+	const struct actor make = { (int32_t)host.index, 43, 0, FLOW_PREEMPTING, 0 };
+	for (int64_t from = 0; from < 200; from += 100) {
+		struct culprit_waits found;
+		assert_int_equal(culprit_waits_of(&w.catalog, &victim, &victim, from, from + 99, &make, "make", NULL, NULL, &found, &err),
+		                 0);
+		assert_true(found.found);
+		assert_int_equal(found.longest.start, from ? 100 : 10);
+		assert_int_equal(found.longest.end, from ? 149 : 49);
+		assert_int_equal(found.longest_by.tid, 42);
+		assert_string_equal(found.longest_name, "burn");
+		assert_int_equal(found.taken_ns, 10);
+	}
+	world_release(&w);
+}
+
+/* The text of a flow names the thread that woke its target, also the host's; no interrupt where the waker is unknown. */
+static void wakers(void **state)
+{
+	struct world w;
+	struct flow f;
+	struct error err = ERROR_INIT;
+	(void)state;
+	world_open(&w);
+	world_has(&w, "host/43", .name = "0 make");
+	world_has(&w, "A/CPU0", .status = "0 RUNNING", .current = "0 5; 10 0; 40 5; 50 0; 70 5; 80 0; 95 5");
+	world_has(&w, "A/5", .status = "0 RUNNING; 10 BLOCKED; 40 RUNNING; 50 BLOCKED; 70 RUNNING; 80 BLOCKED; 95 RUNNING",
+	          .cpu = "0 0", .woken_by = "40 host/43; 70 A/6; 95 -", .woken_in = "40 thread; 70 thread; 95 -");
+	world_has(&w, "A/6", .name = "0 cc");
+	world_close(&w, 0, 99);
+	const struct target s = world_target(&w, "A/5");
+	assert_int_equal(query_answer(flow_open(&w.catalog, &s, 0, 99, NULL, &err), &f, &err), 0);
+	char *text = NULL;
+	size_t size = 0;
+	FILE *to = open_memstream(&text, &size);
+	assert_int_equal(flow_write_text(&w.catalog, &f, &s, &(struct flow_text){ .threshold = 0 }, to, &err), 0);
+	fclose(to);
+	assert_non_null(strstr(text, "host/43 make"));
+	assert_non_null(strstr(text, "A/6 cc"));
+	assert_null(strstr(text, "interrupt"));
+	free(text);
+	flow_release(&f);
+	world_release(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -384,7 +444,7 @@ int main(void)
 		cmocka_unit_test(test_paused),
 		cmocka_unit_test(test_demand),
 		cmocka_unit_test(test_block), cmocka_unit_test(test_doubts), cmocka_unit_test(test_culprit),
-		cmocka_unit_test(test_timers),
+		cmocka_unit_test(test_timers), cmocka_unit_test(longest_wait), cmocka_unit_test(wakers),
 	};
 	return cmocka_run_group_tests_name("flow edges", tests, NULL, NULL);
 }
