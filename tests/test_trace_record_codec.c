@@ -6,6 +6,7 @@
 #define RECORD_KINDS(X) KINDS_32(X) KINDS_32(X) KINDS_32(X) KINDS_32(X)
 #include "trace/store.c"
 #include "trace/cursor.c"
+#include "trace/decode_output.h"
 
 #include "test.h"
 
@@ -75,8 +76,26 @@ static void test_longest(void **state)
 	store_unref(store);
 }
 
+/* A task whose decoder died is decoded again: released results can be released and filled again. */
+static void test_release_twice(void **state)
+{
+	(void)state;
+	struct error err = ERROR_INIT;
+	struct store *store = store_new(SIZE_MAX, NULL, &err);
+	struct task t = { 0 };
+	for (int i = 0; i < 2; i++) {
+		assert_non_null(task_add_stream(&t));
+		assert_int_equal(t.outs, 1);
+		task_release_results(&t, store);
+		assert_null(t.out);
+		task_release_results(&t, store);
+	}
+	store_unref(store);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_all_kinds), cmocka_unit_test(test_longest) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_all_kinds), cmocka_unit_test(test_longest),
+		cmocka_unit_test(test_release_twice) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
