@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include "index/index.h"
+#include "index/provenance.h"
 #include "test.h"
 #include "trace_files.h"
 
@@ -62,8 +63,59 @@ static void growing_trace_is_stale(void **state)
 	free(dir);
 }
 
+/* Returns a history with the session of another one and this provenance. */
+static struct history *with_provenance(const struct history *other, const char *provenance)
+{
+	struct error err = ERROR_INIT;
+	char *path = path_of("other.steal");
+	size_t size;
+	const void *session = history_meta(other, "session", &size);
+	assert_non_null(session);
+	struct history_builder *b = history_create(path, NULL, &err);
+	assert_non_null(b);
+	assert_int_equal(history_meta_set(b, "session", session, size), 0);
+	assert_int_equal(history_meta_set(b, PROVENANCE_KEY, provenance, strlen(provenance)), 0);
+	assert_int_equal(history_finish(b, history_begin(other), history_end(other), &err), 0);
+	struct history *h = history_open(path, &err);
+	assert_non_null(h);
+	free(path);
+	return h;
+}
+
+/* The events of a history are read only if its session names the traces from which it was made. */
+static void events_of_other_traces_are_refused(void **state)
+{
+	(void)state;
+	struct error err = ERROR_INIT;
+	const struct raw_events_options all = { .from = INT64_MIN, .to = INT64_MAX, .jobs = 1 };
+	char *dir = copy_trace("named", "host"), *path = path_of("named.steal"), *text;
+	build_history(dir, path, (struct progress){ 0 });
+	struct history *h = history_open(path, &err);
+	assert_non_null(h);
+	size_t size;
+	const char *provenance = history_meta(h, PROVENANCE_KEY, &size);
+	text = mem_printf("%.*s", (int)size, provenance);
+	struct history *same = with_provenance(h, text);
+	struct raw_events *events = raw_events_open(same, &all, &err);
+	assert_non_null(events);
+	raw_events_close(events);
+	history_close(same);
+	char *role = strstr(text, "\"role\":\"host\"");
+	assert_non_null(role);
+	memcpy(role + 8, "hos_", 4);
+	struct history *other = with_provenance(h, text);
+	assert_null(raw_events_open(other, &all, &err));
+	assert_int_equal(err.status, STATUS_INPUT);
+	history_close(other);
+	history_close(h);
+	free(text);
+	free(path);
+	free(dir);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(growing_trace_is_stale) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(growing_trace_is_stale),
+	                                    cmocka_unit_test(events_of_other_traces_are_refused) };
 	return cmocka_run_group_tests(tests, files_begin, files_end);
 }
