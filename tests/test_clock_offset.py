@@ -241,6 +241,18 @@ def check_refusals():
     check("has no trace" in p.stderr, p.stderr.strip())
 
 
+def check_place():
+    """The history with another offset is built beside the first one, also where the user has no cache directory."""
+    history = os.path.join(TMP, "beside", "x.steal")
+    os.mkdir(os.path.dirname(history))
+    run("index", FOLDER, "-o", history)
+    cache, os.environ["XDG_CACHE_HOME"] = os.environ["XDG_CACHE_HOME"], "/dev/null/none"
+    (screen,), _ = view(history, ":offset Debian +3us", ":screen")
+    os.environ["XDG_CACHE_HOME"] = cache
+    check("Debian +3 us" in screen.split("\n")[0], "no cache directory: the offset is shown")
+    check(os.listdir(os.path.dirname(history)) == ["x.steal"], "and no other file is left")
+
+
 with scratch() as TMP:
     FOLDER = copy_of_traces(os.path.join(TMP, "traces"))
     LISTING = set(os.listdir(FOLDER))
@@ -252,3 +264,4 @@ with scratch() as TMP:
     check_history_file()
     check_export()
     check_refusals()
+    check_place()
