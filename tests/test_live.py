@@ -125,6 +125,29 @@ def check_ties(tmp):
     same(want, got, "events of the same ns")
 
 
+def check_variant(tmp):
+    """A layout names an option of a variant: a relay and the directory give the same threads."""
+    sim, layout = os.path.join(tmp, "v"), os.path.join(tmp, "variant.yaml")
+    want, got = os.path.join(tmp, "variant.steal"), os.path.join(tmp, "variant2.steal")
+    simulate(sim, "fibonacci", "--duration", "100ms")
+    number = "integer { size = 32; align = 8; signed = 1; encoding = none; base = 10; }"
+    made = edited(os.path.join(sim, "host", "kernel"), os.path.join(tmp, "variant"),
+                  (f"{re.escape(number)} _prev_prio;",
+                   f'enum : {number} {{ "tid" = -2147483648 ... 2147483647 }} _prev_prio;'),
+                  (f"{re.escape(number)} _next_tid;", f"variant <_prev_prio> {{ {number} tid; }} _next_tid;"))
+    with open(os.path.join(os.environ.get("srcdir", "."), "src/trace/layouts/lttng.yaml"), encoding="utf-8") as f:
+        text, n = re.subn(r"next_tid: next_tid\b", "next_tid: next_tid.tid", f.read())
+    check(n == 1, "the layout names the option")
+    with open(layout, "w", encoding="utf-8") as f:
+        f.write(text)
+    run("index", "--host", made, "--layout", layout, "-o", want)
+    rows = table("intervals", want, "/Host/CPUs/CPU0/Current Thread")
+    check(len({row["value"] for row in rows}) > 2, f"{len(rows)} changes of the current thread")
+    with Relay(Recording("hypervisor", "kvm", made)) as r:
+        run("index", "--host", r.url(r.recordings[0]), "--layout", layout, "-o", got)
+    same(want, got, "a variant")
+
+
 # ---- a recording in progress
 
 def check_growing(tmp, want):
@@ -414,6 +437,7 @@ with scratch() as scratch_folder:
     check_whole_relay(scratch_folder)
     check_one_machine(scratch_folder)
     check_ties(scratch_folder)
+    check_variant(scratch_folder)
     check_growing(scratch_folder, bundled)
     check_stopping(scratch_folder, bundled)
     check_unknown_end(scratch_folder)
