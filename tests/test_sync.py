@@ -143,6 +143,18 @@ def check_step(tmp):
             check(abs(off) <= int(row["error_start_ns"]), f"{vm}: right to {off} ns, band {row['error_start_ns']} ns")
 
 
+def timed_rows(folder):
+    """Returns the guests of the rows that start with a time in the text of `sync`."""
+    return re.findall(r"^(\w+) +\d+:\d+:\d+\.\d+ ", run("sync", folder).stdout, re.M)
+
+
+def check_text(tmp):
+    """The rows show the start of a segment if a clock has several, and only then."""
+    for guests, step, want in ("2", "0", []), ("2", "3ms", ["vm00", "vm00", "vm01", "vm01"]), ("1", "3ms", ["vm00", "vm00"]):
+        folder = world(os.path.join(tmp, f"text{guests}{step}"), guests, "--clock-step", step, "--duration", "1s")
+        check(timed_rows(folder) == want, f"{guests} guests, clocks step by {step}: segments of {want}")
+
+
 def check_placed(tmp):
     """A step of 20 ms fits into a single gap between events: its time is known."""
     folder = world(os.path.join(tmp, "placed"), "--seed", "900008", "--clock-step", "20ms", "--beacon", "100", "--duration",
@@ -227,6 +239,7 @@ with scratch() as tmp:
     check_too_little(tmp)
     check_identity(tmp, "20us", "6")
     check_identity(tmp, "200us", "4")
+    check_text(tmp)
     check_step(tmp)
     check_placed(tmp)
     check_rate(tmp)
