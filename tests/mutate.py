@@ -27,17 +27,19 @@ OPERATORS = [  # (pattern, replacements)
 ]
 OTHERS = {  # tests of other directories, and in Python, that ask about a directory; its unit tests are in its part.mk
     "base": ["latency", "mark_live", "escaped_names"], "beacon": ["srbn_read"], "compare": ["diff", "whatif"],
-    "cli": ["mistakes", "mcp", "refusals", "pages", "completion", "collect", "events", "run", "record_cli"],
+    "cli": ["usage_errors", "mcp", "input_errors", "pages", "completion", "collect", "events", "run", "record_cli",
+            "shell", "sync"],
     "export": ["export", "export_http", "export_names", "export_postgres", "export_spans", "schema"],
     "index": ["cache", "session", "recordings", "packed_input", "events", "tsc_host", "collect", "clock_offset"],
     "latency": ["latency_truth", "latency_spans", "latency_traces", "latency_cores"],
     "live": ["live_names", "monitor", "run", "srbn_read", "top_cores"],
-    "model": ["xen_random", "cores"],
+    "model": ["xen_random", "cores", "coverage"],
     "query": ["findings", "path", "flow_truth", "conservation", "culprits", "verdict", "tenant_random", "escaped_names",
               "quota_truth"],
     "record": ["record_cli", "record_files", "record_hostile", "record_xen"],
-    "report": ["schema", "escaped_names", "groups", "glance", "appearance", "exits", "cores", "path", "polling", "fibonacci"],
-    "trace": ["perfetto", "trace_texts", "tracecmd", "tracecmd_file", "xen"], "ui": ["appearance", "glance", "top_screen"],
+    "report": ["schema", "escaped_names", "groups", "appearance", "exits", "cores", "path", "polling", "fibonacci"],
+    "trace": ["live", "perf", "perfetto", "recording", "trace_texts", "tracecmd", "tracecmd_file", "xen"],
+    "ui": ["appearance", "top_screen"],
 }
 WITH_TRUTH = ("trace", "sync", "model", "history", "index", "query")
 SEEDS = ("7100001", "7100002")  # of test_truth
@@ -83,8 +85,11 @@ def folder_tests(folder):
     with open(f"src/{folder}/part.mk", encoding="utf-8") as f:
         words = " ".join(re.findall(r"^check_PROGRAMS \+= (.*)$", f.read().replace("\\\n", " "), re.M)).split()
     others = [f"tests/test_{name}" for name in OTHERS.get(folder, [])]
-    return ([name for name in words if name.startswith("tests/test_")] + [name for name in others if os.path.exists(f"{name}.c")],
-            [f"{name}.py" for name in others if os.path.exists(f"{name}.py")])
+    scripts = [f"{name}.py" for name in others if not os.path.exists(f"{name}.c")]
+    missing = [name for name in scripts if not os.path.exists(name)]
+    if missing:
+        sys.exit(f"{folder}: no such tests: {missing}")
+    return [name for name in words if name.startswith("tests/test_")] + [n for n in others if f"{n}.py" not in scripts], scripts
 
 
 def make(*targets):
