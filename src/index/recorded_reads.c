@@ -79,7 +79,6 @@ static void ask_summary(const struct catalog *catalog, struct summary_options op
 	options.gaps = options.grouping == GROUP_NONE;
 	if (query_answer(summary_open(catalog, &options), &summary, NULL) < 0)
 		return;
-	summary_sort(&summary, catalog, SUMMARY_BY_LOST);
 	if (options.gaps)
 		(void)explain_window(catalog, options.only, options.from, options.to, &text, NULL);
 	free(text);

@@ -78,13 +78,13 @@ static int write_machines(struct summary_text *t, struct error *err)
 int explain_machines(const struct catalog *catalog, const struct target *machine, int64_t from, int64_t to, char **text,
                      struct error *err)
 {
-	const struct summary_options options = { .only = machine, .from = from, .to = to, .gaps = true };
+	const struct summary_options options = { .only = machine, .from = from, .to = to, .gaps = true, .top = MACHINES_MAX,
+	                                         .machines_only = true };
 	struct summary summary;
 	size_t size;
 	*text = NULL;
 	if (query_answer(summary_open(catalog, &options), &summary, err) < 0)
 		return -1;
-	summary_sort(&summary, catalog, SUMMARY_BY_LOST);
 	struct summary_text t = { catalog, &summary, open_memstream(text, &size) };
 	int status = t.to ? write_machines(&t, err) : error_system(err, NULL, "explain");
 	if (t.to && fclose(t.to) != 0 && status == 0)

@@ -450,6 +450,7 @@ struct summary_options {
 	enum summary_order by;       /* order of the rows */
 	size_t top;                  /* read the gaps only of the machines and the first `top` threads or groups that lost time,
 	                              * if the order does not depend on gaps; 0: of all */
+	bool machines_only;          /* no threads; `top` counts machines */
 };
 
 extern const char *const summary_order_name[SUMMARY_ORDER_COUNT + 1];  /* NULL-terminated */

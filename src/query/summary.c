@@ -130,11 +130,12 @@ static void summary_list_parts(struct summary_query *s)
 	const bool reads_all = s->o.top == 0 || summary_order_reads_gaps(s->o.by);
 	struct gap_rows all, parts;
 	bool *wanted = mem_new(catalog->cpus + catalog->threads, sizeof *wanted);
-	size_t threads = 0;
+	const size_t machines = s->o.machines_only ? 0 : s->answer.machines;
+	size_t n = 0;
 	for (size_t i = 0; i < s->answer.rows; i++) {
 		struct summary_row *row = &s->answer.row[i];
-		threads += i >= s->answer.machines && row->demand.lost > 0;
-		row->has_gaps = reads_all || i < s->answer.machines || threads <= s->o.top;
+		n += i >= machines && row->demand.lost > 0;
+		row->has_gaps = reads_all || i < machines || n <= s->o.top;
 		row_list_parts(s, row, &parts);
 		for (size_t k = 0; k < parts.len && row->has_gaps; k++)
 			wanted[gap_row_number(catalog, &parts.row[k].target)] = true;
@@ -158,7 +159,7 @@ static int summary_list_rows(struct summary_query *s, struct error *err)
 			return -1;
 	}
 	out->machines = out->rows;
-	for (uint32_t i = 0; i < catalog->threads; i++) {
+	for (uint32_t i = 0; i < catalog->threads && !s->o.machines_only; i++) {
 		struct target actor = { TARGET_THREAD, i };
 		if (catalog->thread[i].tid != 0 && is_in_target(s, &actor) && gap_is_own_thread(catalog, i) &&
 		    summary_add_row(s, &actor, err) < 0)
