@@ -250,8 +250,7 @@ static int explain_flow(const struct catalog *catalog, const struct target *targ
                         const struct findings *l, const char *opening, char **text, struct error *err)
 {
 	struct explanation s = { .catalog = catalog, .target = *target, .f = f, .findings = l,
-	                        .machine = target_machine(catalog, target), .alone = catalog_lacks_host_trace(catalog, target),
-	                        .delayed_waker = { .culprit = { .machine = -1 } } };
+		.machine = target_machine(catalog, target), .alone = catalog_lacks_host_trace(catalog, target) };
 	size_t size = 0;
 	int rc = demand_of(catalog, target, f->start, f->end, &s.demand, err);
 	if (rc < 0)
@@ -262,8 +261,6 @@ static int explain_flow(const struct catalog *catalog, const struct target *targ
 	catalog_target_text(catalog, target, s.name, sizeof s.name);
 	find_main_entry(&s);
 	rc = write_explanation(&s, opening, err);
-	free(s.delayed_waker.actor_name);
-	free(s.delayed_waker.culprit_name);
 	if (fclose(s.to) != 0)
 		rc = error_system(err, NULL, "explain");
 	if (rc < 0) {

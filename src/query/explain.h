@@ -19,11 +19,7 @@ struct explanation {
 	const struct finding *main;           /* the first one whose culprit took time from the target; NULL: none ... */
 	const struct flow_entry *main_entry;  /* ... and that culprit */
 	int64_t unknown;             /* ns with unknown activity during the lifetime of the target */
-	struct {                     /* among the actors for which the target slept: the one that a single culprit delayed
-	                              * longest */
-		struct actor actor, culprit; /* culprit.machine -1: none was delayed considerably */
-		char *actor_name, *culprit_name;  /* as text */
-	} delayed_waker;
+	const struct delay_chain *delay;  /* largest delay of an actor for which the target slept; NULL: not considerable */
 	bool slept_for;              /* the text already names the actor for which the target slept */
 	int64_t locked;              /* sum of its lock waits, ns */
 	uint64_t locks;
@@ -37,8 +33,10 @@ double explanation_share(const struct explanation *s, int64_t ns);  /* returns n
 const char *explanation_amount(const struct explanation *s, int64_t ns, char buf[64]);
 /* Writes the wakers that ended the target's sleeps; for a vCPU, the kinds of its waits. */
 int explain_waits(struct explanation *s, struct error *err);
-/* Writes the actors for which the target slept, if the sleep was considerable, and finds delayed_waker. */
-int explain_path(struct explanation *s, struct error *err);
+/* Writes the actors for which a thread slept, and sets `delay`. */
+void explain_path(struct explanation *s);
+/* Writes the name of an actor on the path of the target. Returns buf. */
+char *explanation_path_actor(const struct explanation *s, struct actor actor, char buf[NAME_TEXT]);
 /* Writes what the provider took from a machine with a steal clock, its pattern, its exactness, and a request to the
  * provider; nothing for other machines. Returns 0 or -1. */
 int explain_provider(FILE *to, const struct catalog *catalog, uint32_t machine, int64_t from, int64_t until,

@@ -187,9 +187,10 @@ static void advise_culprit(struct explanation *s, const struct flow_entry *e)
 /* Advises on the culprit that delayed the thread for which the target slept. */
 static void advise_waker_culprit(struct explanation *s)
 {
-	fprintf(s->to, "Next: %s had the CPU of %s, which it waited for; keep the two apart", s->delayed_waker.culprit_name,
-	        s->delayed_waker.actor_name);
-	write_actor_command(s, &s->delayed_waker.culprit);
+	char culprit[NAME_TEXT], helper[NAME_TEXT];
+	fprintf(s->to, "Next: %s had the CPU of %s, which it waited for; keep the two apart",
+	        explanation_path_actor(s, s->delay->culprit, culprit), explanation_path_actor(s, s->delay->helper, helper));
+	write_actor_command(s, &s->delay->culprit);
 	fputs(".\n", s->to);
 }
 
@@ -212,7 +213,7 @@ void explain_next_steps(struct explanation *s)
 	const bool vmm_time = demand->vmm_ns > demand->lost - demand->vmm_ns &&
 	                      (double)demand->vmm_ns >= ADVISED_SHARE * (double)runnable;
 	const bool locks_matter = s->locks && (double)s->locked >= ADVISED_SHARE * (double)(demand->slept + demand->lost);
-	if (slept && s->delayed_waker.culprit.machine >= 0)
+	if (slept && s->delay)
 		advise_waker_culprit(s);
 	if (locks_matter)
 		advise_locks(s);

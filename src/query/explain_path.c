@@ -1,5 +1,5 @@
 /* Sentences on the actors for which a thread slept: actors on its critical path, the culprits that delayed them, the
- * evidence, and the wakeup latency. Cost: the critical path's cost. */
+ * evidence, and the wakeup latency. The path and its largest delay are those of the findings. */
 #include "base/base.h"
 #include "query/explain.h"
 
@@ -16,8 +16,7 @@ struct helper {
 struct helpers {
 	struct helper *one;
 	size_t len, cap;
-	int64_t ns, inferred_ns;    /* ns of all; ns of these without proof, inferred from the nearest events */
-	struct delay_chain chain;   /* of the culprit that delayed them most */
+	int64_t ns, inferred_ns;   /* ns of all; ns of these without proof, inferred from the nearest events */
 };
 
 /* Wakeup latency: the rest of each sleep after the wakeup, until the target's vCPU was woken and had a CPU. */
@@ -25,20 +24,6 @@ struct wakeup_latency {
 	int64_t ns;
 	struct helper culprit; /* the culprit that took most of it */
 };
-
-/* Returns true if the time belongs to the target, or to the vCPU that was woken for it. */
-static bool is_own_time(const struct explanation *s, const struct actor *actor)
-{
-	if (s->target.kind == TARGET_CPU)
-		return actor->machine == (int32_t)s->machine;
-	return actor->machine == (int32_t)s->machine && actor->tid == s->catalog->thread[s->target.index].tid;
-}
-
-static bool is_helper(const struct explanation *s, const struct actor *actor)
-{
-	return actor->machine >= 0 && actor->kind != FLOW_UNKNOWN && actor->kind != FLOW_WAITING && actor->tid > 0 &&
-	    !is_own_time(s, actor);
-}
 
 static struct helper *helper_of(struct helpers *all, const struct actor *actor)
 {
@@ -51,11 +36,12 @@ static struct helper *helper_of(struct helpers *all, const struct actor *actor)
 }
 
 /* The sums are sorted, longest first: the first culprit of a helper took most in one sum. */
-static void collect_helpers(const struct explanation *s, const struct path *p, struct helpers *all)
+static void collect_helpers(const struct sleep_path *sleep, struct helpers *all)
 {
+	const struct path *p = &sleep->path;
 	for (size_t i = 0; i < p->sums; i++) {
 		const struct path_sum *sum = &p->sum[i];
-		if (!is_helper(s, &sum->actor))
+		if (!path_is_helper(&sleep->chain.self, &sum->actor))
 			continue;
 		struct helper *h = helper_of(all, &sum->actor);
 		h->ns += sum->duration;
@@ -68,18 +54,19 @@ static void collect_helpers(const struct explanation *s, const struct path *p, s
 			h->culprit_ns += sum->duration;
 	}
 	for (size_t i = 0; i < p->intervals; i++)
-		if (p->interval[i].evidence >= 0 && is_helper(s, &p->interval[i].actor))
+		if (p->interval[i].evidence >= 0 && path_is_helper(&sleep->chain.self, &p->interval[i].actor))
 			all->inferred_ns += p->interval[i].end - p->interval[i].start + 1;
-	chain_find(s->catalog, &s->target, p, &all->chain);
 }
 
-static void measure_wakeup_latency(const struct explanation *s, const struct path *p, struct wakeup_latency *out)
+static void measure_wakeup_latency(const struct sleep_path *sleep, struct wakeup_latency *out)
 {
+	const struct path *p = &sleep->path;
 	struct helpers culprits = { 0 };
 	for (size_t i = 0; i < p->intervals; i++) {
 		const struct path_interval *interval = &p->interval[i];
 		const int64_t ns = interval->end - interval->start + 1;
-		if (interval->edge == EDGE_START || interval->actor.kind == FLOW_UNKNOWN || !is_own_time(s, &interval->actor))
+		if (interval->edge == EDGE_START || interval->actor.kind == FLOW_UNKNOWN ||
+		    !same_thread(&sleep->chain.self, &interval->actor))
 			continue;
 		out->ns += ns;
 		if (interval->culprit.machine >= 0 && flow_is_thread(interval->culprit.kind))
@@ -93,26 +80,27 @@ static void measure_wakeup_latency(const struct explanation *s, const struct pat
 
 ORDER_BY(compare_helpers, struct helper, FALLING(ns) RISING(actor.tid))
 
-static char *helper_name(const struct explanation *s, const struct path *p, struct actor actor, char buf[NAME_TEXT])
+char *explanation_path_actor(const struct explanation *s, struct actor actor, char buf[NAME_TEXT])
 {
+	const struct path *p = &s->findings->sleep->path;
 	actor.kind = FLOW_PREEMPTING;
 	return actor_text(s->catalog, &actor, actor.name < p->names ? p->name[actor.name] : NULL,
 	                  ACTOR_SENTENCE, &s->target, buf, NAME_TEXT);
 }
 
 /* Writes the chain's culprit if it took considerably more than the sentence on the first helper shows. */
-static void write_chain_culprit(const struct explanation *s, const struct path *p, const struct helpers *all)
+static void write_chain_culprit(const struct explanation *s, const struct helpers *all)
 {
 	const struct helper *first = &all->one[0];
-	const struct delay_chain *c = &all->chain;
+	const struct delay_chain *c = &s->findings->sleep->chain;
 	char actor[NAME_TEXT], d[TIME_TEXT];
 	const int64_t shown_ns = same_thread(&c->culprit, &first->culprit) ? first->culprit_ns : 0;
 	if ((double)c->ns >= NAMED_SHARE * (double)all->ns && (double)(c->ns - shown_ns) >= NAMED_SHARE * (double)c->ns)
-		fprintf(s->to, "; %s had the CPUs of this chain for %s in total", helper_name(s, p, c->culprit, actor),
+		fprintf(s->to, "; %s had the CPUs of this chain for %s in total", explanation_path_actor(s, c->culprit, actor),
 		        time_duration(d, c->ns));
 }
 
-static void write_helpers(const struct explanation *s, const struct path *p, const struct helpers *all)
+static void write_helpers(const struct explanation *s, const struct helpers *all)
 {
 	char actor[NAME_TEXT], d[TIME_TEXT];
 	const bool mostly = (double)all->ns >= MOSTLY_SHARE * (double)s->demand.slept;
@@ -122,12 +110,12 @@ static void write_helpers(const struct explanation *s, const struct path *p, con
 			break;
 		fprintf(s->to, "%s%s: %s", i ? "; " : mostly ? "It mostly waited for "
 		        : "It partly waited for ",
-		        helper_name(s, p, h->actor, actor), time_duration(d, h->ns));
+		        explanation_path_actor(s, h->actor, actor), time_duration(d, h->ns));
 		if ((double)h->culprit_ns >= NAMED_SHARE * (double)h->ns)
-			fprintf(s->to, ", while %s had its CPU for %s", helper_name(s, p, h->culprit, actor),
+			fprintf(s->to, ", while %s had its CPU for %s", explanation_path_actor(s, h->culprit, actor),
 			        time_duration(d, h->culprit_ns));
 	}
-	write_chain_culprit(s, p, all);
+	write_chain_culprit(s, all);
 	if (all->inferred_ns)
 		fprintf(s->to, "; of the %s of this chain ", time_duration(d, all->ns));
 	if (all->inferred_ns)
@@ -138,45 +126,33 @@ static void write_helpers(const struct explanation *s, const struct path *p, con
 	fputs(".\n", s->to);
 }
 
-static void write_wakeup_latency(const struct explanation *s, const struct path *p, const struct wakeup_latency *latency)
+static void write_wakeup_latency(const struct explanation *s, const struct wakeup_latency *latency)
 {
 	char actor[NAME_TEXT], d[TIME_TEXT];
 	fprintf(s->to, "Wakeup latency: %s of its sleep", time_duration(d, latency->ns));
 	if ((double)latency->culprit.culprit_ns >= NAMED_SHARE * (double)latency->ns)
 		fprintf(s->to, "; for %s of that %s had its vCPU's CPU", time_duration(d, latency->culprit.culprit_ns),
-		        helper_name(s, p, latency->culprit.actor, actor));
+		        explanation_path_actor(s, latency->culprit.actor, actor));
 	fputs(".\n", s->to);
 }
 
-static void set_delayed_waker(struct explanation *s, const struct path *p, const struct helpers *all)
+void explain_path(struct explanation *s)
 {
-	char name[NAME_TEXT];
-	if (!all->chain.ns || (double)all->chain.ns < NAMED_SHARE * (double)all->ns)
-		return;
-	s->delayed_waker.actor = all->chain.helper;
-	s->delayed_waker.culprit = all->chain.culprit;
-	s->delayed_waker.actor_name = mem_dup(helper_name(s, p, all->chain.helper, name));
-	s->delayed_waker.culprit_name = mem_dup(helper_name(s, p, all->chain.culprit, name));
-}
-
-int explain_path(struct explanation *s, struct error *err)
-{
+	const struct sleep_path *sleep = s->findings->sleep;
 	struct helpers all = { 0 };
 	struct wakeup_latency latency = { 0 };
-	struct path p;
-	if (query_answer(path_open(s->catalog, &s->target, s->f->start, s->f->end, err), &p, err) < 0)
-		return -1;
-	collect_helpers(s, &p, &all);
-	measure_wakeup_latency(s, &p, &latency);
+	if (!sleep)
+		return;
+	collect_helpers(sleep, &all);
+	measure_wakeup_latency(sleep, &latency);
 	if (all.len && (double)all.ns >= PARTLY_SHARE * (double)s->demand.slept) {
 		qsort(all.one, all.len, sizeof *all.one, compare_helpers);
-		write_helpers(s, &p, &all);
-		set_delayed_waker(s, &p, &all);
+		write_helpers(s, &all);
+		if (sleep->chain.ns && (double)sleep->chain.ns >= NAMED_SHARE * (double)all.ns)
+			s->delay = &sleep->chain;
 		s->slept_for = true;
 	}
 	if (s->catalog->machine[s->machine].kind == MACHINE_VM && (double)latency.ns >= PARTLY_SHARE * (double)s->demand.slept)
-		write_wakeup_latency(s, &p, &latency);
+		write_wakeup_latency(s, &latency);
 	free(all.one);
-	path_release(&p);
-	return 0;
 }

@@ -3,7 +3,7 @@
 #include "base/base.h"
 #include "query/explain.h"
 
-#define NOTABLE 0.01     /* minimum share of the window for a sentence */
+#define WAKER_SHARE 0.001    /* minimum share of the window for a further waker */
 #define WAKERS_MAX 3
 #define SHARE_MIN 0.0005     /* minimum share of its sleep: does not round to 0 */
 
@@ -25,7 +25,7 @@ static void write_wakers(struct explanation *s, const struct wait_list *l)
 {
 	char actor[NAME_TEXT], a[64];
 	for (size_t i = 0; i < l->rows && i < WAKERS_MAX; i++) {
-		if (i > 0 && explanation_share(s, l->row[i].total) < NOTABLE / 10)
+		if (i > 0 && explanation_share(s, l->row[i].total) < WAKER_SHARE)
 			break;
 		fprintf(s->to, "%s%s: %s, %" PRIu64 " time%s", i ? "; " : "Longest sleeps were ended by ",
 		        waker_text(s, l, &l->row[i], actor), explanation_amount(s, l->row[i].total, a), l->row[i].count,
@@ -88,7 +88,7 @@ static void write_wait_kinds(struct explanation *s, const struct wait_list *l)
 int explain_waits(struct explanation *s, struct error *err)
 {
 	struct wait_list l;
-	if (explanation_share(s, s->demand.slept) < NOTABLE)
+	if (explanation_share(s, s->demand.slept) < EXPLAINED_SLEEP)
 		return 0;
 	if (query_answer(waits_open(s->catalog, &s->target, s->f->start, s->f->end), &l, err) < 0)
 		return -1;
@@ -97,7 +97,8 @@ int explain_waits(struct explanation *s, struct error *err)
 	else
 		write_wakers(s, &l);
 	waits_release(&l);
-	return s->target.kind == TARGET_CPU ? 0 : explain_path(s, err);
+	explain_path(s);
+	return 0;
 }
 
 int explain_locks(struct explanation *s, struct error *err)

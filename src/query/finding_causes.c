@@ -263,7 +263,7 @@ void causes_release(struct cause_list *l)
 
 /* ---- Chains -------------------------------------------------------------------------------------------------------- */
 
-static bool is_helper(const struct actor *self, const struct actor *actor)
+bool path_is_helper(const struct actor *self, const struct actor *actor)
 {
 	return actor->machine >= 0 && actor->kind != FLOW_UNKNOWN && actor->kind != FLOW_WAITING && actor->tid > 0 &&
 	    !same_thread(self, actor);
@@ -275,7 +275,7 @@ static bool is_culprit(const struct actor *self, const struct path *p, const str
 	if (culprit->machine < 0 || culprit->machine == self->machine || culprit->tid <= 0 || culprit->kind != FLOW_PREEMPTING)
 		return false;
 	for (size_t i = 0; i < p->sums; i++)
-		if (is_helper(self, &p->sum[i].actor) && same_thread(&p->sum[i].actor, culprit))
+		if (path_is_helper(self, &p->sum[i].actor) && same_thread(&p->sum[i].actor, culprit))
 			return false;
 	return true;
 }
@@ -286,7 +286,7 @@ static void chain_sum(const struct actor *self, const struct path *p, size_t fir
 	int64_t most = 0;
 	for (size_t i = first; i < p->sums; i++) {
 		const struct path_sum *sum = &p->sum[i];
-		if (!is_helper(self, &sum->actor) || !same_thread(&sum->culprit, &chain->culprit))
+		if (!path_is_helper(self, &sum->actor) || !same_thread(&sum->culprit, &chain->culprit))
 			continue;
 		chain->ns += sum->duration;
 		chain->intervals += sum->intervals;
@@ -303,7 +303,7 @@ static void chain_scan(const struct actor *self, const struct path *p, struct de
 	int64_t inferred = 0;
 	for (size_t i = 0; i < p->intervals; i++) {
 		const struct path_interval *iv = &p->interval[i];
-		if (!same_thread(&iv->culprit, &chain->culprit) || !is_helper(self, &iv->actor))
+		if (!same_thread(&iv->culprit, &chain->culprit) || !path_is_helper(self, &iv->actor))
 			continue;
 		inferred += iv->evidence >= 0 ? iv->end - iv->start + 1 : 0;
 		if (iv->end - iv->start > chain->end - chain->start || chain->at.machine < 0) {
@@ -319,11 +319,11 @@ void chain_find(const struct catalog *catalog, const struct target *target, cons
 {
 	const struct catalog_thread *thread = &catalog->thread[target->index];
 	const struct actor self = { (int32_t)thread->machine, thread->tid, 0, FLOW_RUNNING, 0 };
-	*out = (struct delay_chain){ .target = *target, .at = { -1, -1, 0, FLOW_UNKNOWN, 0 } };
+	*out = (struct delay_chain){ .target = *target, .self = self, .at = { -1, -1, 0, FLOW_UNKNOWN, 0 } };
 	for (size_t i = 0; i < p->sums; i++) {
-		struct delay_chain chain = { .target = *target, .culprit = p->sum[i].culprit,
+		struct delay_chain chain = { .target = *target, .self = self, .culprit = p->sum[i].culprit,
 			.at = { -1, -1, 0, FLOW_UNKNOWN, 0 } };
-		if (!is_helper(&self, &p->sum[i].actor) || same_thread(&chain.culprit, &out->culprit) ||
+		if (!path_is_helper(&self, &p->sum[i].actor) || same_thread(&chain.culprit, &out->culprit) ||
 		    !is_culprit(&self, p, &chain.culprit))
 			continue;
 		chain_sum(&self, p, i, &chain);

@@ -57,18 +57,29 @@ int64_t process_at(const struct catalog *catalog, uint32_t thread, int64_t t);
 /* A delay through another thread: the target waited for the helper, which a culprit kept off its CPU. */
 struct delay_chain {
 	struct target target;
-	struct actor helper, culprit;   /* their `name` is not set */
+	struct actor self, helper, culprit;  /* self: the target. Their `name` is not set */
 	int64_t ns;                     /* ns on the critical path of the target; 0: there is no such delay */
 	uint64_t intervals;
 	bool inferred;                  /* most of the waits were inferred from the nearest events */
 	int64_t start, end;             /* longest interval in which the culprit kept a helper off its CPU ... */
 	struct actor at;                /* ... and that helper */
 };
+
+#define EXPLAINED_SLEEP 0.01   /* minimum share of the window that a named thread slept, for its critical path */
+
+/* The critical path of a named thread, and the largest delay on it. */
+struct sleep_path {
+	struct path path;
+	struct delay_chain chain;
+};
+
 static inline bool same_thread(const struct actor *a, const struct actor *b)
 {
 	return a->machine == b->machine && a->tid == b->tid;
 }
 
+/* Returns true for the activity of another thread than self, the target of the path. */
+bool path_is_helper(const struct actor *self, const struct actor *actor);
 /* Finds the culprit that delayed most of the helpers on a path. */
 void chain_find(const struct catalog *catalog, const struct target *target, const struct path *p,
                 struct delay_chain *out);

@@ -235,11 +235,19 @@ static int walk_exits(struct findings_query *v, struct budget *budget, struct er
 
 /* ---- 4. Critical paths ---------------------------------------------------------------------------------------------- */
 
-/* Returns the end of the window of the paths. */
+static void sleep_path_free(struct sleep_path *s)
+{
+	if (s)
+		path_release(&s->path);
+	free(s);
+}
+
+/* Returns the end of the window of the paths. That of a named target is whole: it explains all of its sleep. */
 static int64_t path_window_end(const struct findings_query *v)
 {
 	const double window = (double)v->q.to - (double)v->q.from + 1, intervals = window_intervals(v);
-	return intervals <= PATH_INTERVALS_MAX ? v->q.to : v->q.from + (int64_t)(window * (PATH_INTERVALS_MAX / intervals));
+	return v->has_target || intervals <= PATH_INTERVALS_MAX
+	       ? v->q.to : v->q.from + (int64_t)(window * (PATH_INTERVALS_MAX / intervals));
 }
 
 /* Keeps the largest chain; of chains of similar length the one with the busier target, since a console thread may wait
@@ -247,23 +255,26 @@ static int64_t path_window_end(const struct findings_query *v)
 static void end_chain(struct findings_query *v)
 {
 	const struct victim *c = &v->sleeper[v->at];
-	struct path p;
-	struct delay_chain chain;
-	query_take(v->sub, &p);
-	chain_find(v->q.catalog, &c->target, &p, &chain);
+	struct sleep_path *s = mem_new(1, sizeof *s);
+	query_take(v->sub, &s->path);
+	chain_find(v->q.catalog, &c->target, &s->path, &s->chain);
 	const int64_t wanted = c->demand.ran + c->demand.lost, kept = v->chain_demand.ran + v->chain_demand.lost;
-	if (share_of(chain.ns, c->demand.alive) > FINDING_LIMIT &&
-	    chain.ns > (wanted > kept ? v->chain.ns / 2 : v->chain.ns * 2)) {
-		v->chain = chain;
+	if (!v->is_spread && share_of(c->demand.slept, c->demand.alive) > SLEEPER_SHARE &&
+	    share_of(s->chain.ns, c->demand.alive) > FINDING_LIMIT &&
+	    s->chain.ns > (wanted > kept ? v->chain.ns / 2 : v->chain.ns * 2)) {
+		v->chain = s->chain;
 		v->chain_demand = c->demand;
 	}
-	path_release(&p);
+	if (v->has_target)
+		v->answer.sleep = s;
+	else
+		sleep_path_free(s);
 }
 
 static int walk_chains(struct findings_query *v, struct budget *budget, struct error *err)
 {
 	const int64_t to = path_window_end(v);
-	while (v->at < v->sleepers && !v->is_spread) {
+	while (v->at < v->sleepers && (v->has_target || !v->is_spread)) {
 		struct error none = ERROR_INIT;
 		if (!v->sub)
 			v->sub = path_open(v->q.catalog, &v->sleeper[v->at].target, v->q.from, to, &none);
@@ -462,6 +473,7 @@ struct query *findings_open(const struct catalog *catalog, const struct target *
 
 void findings_release(struct findings *f)
 {
+	sleep_path_free(f->sleep);
 	free(f->item);
 	*f = (struct findings){ 0 };
 }

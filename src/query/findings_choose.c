@@ -10,7 +10,6 @@
 
 #define EVENT_BOUND 100000000  /* a VM that lost so much may have been paused: its gaps are read, ns */
 #define SLEEPER_LIFE 0.1       /* minimum lifetime of a thread with a critical path, share of the window */
-#define SLEEPER_SHARE 0.1      /* minimum share of its life that it slept */
 
 bool findings_have_note(const struct findings_query *v, const struct target *target, enum note_code code,
                         enum note_kind kind)
@@ -219,7 +218,8 @@ static int choose_target(struct findings_query *v, struct error *err)
 	v->worst_share = share_of(c.demand.lost, demand_wanted(&c.demand));
 	if (v->target.kind != TARGET_THREAD)
 		v->vmm = c;
-	else if (share_of(c.demand.slept, c.demand.alive) > SLEEPER_SHARE)
+	else if (share_of(c.demand.slept, c.demand.alive) > SLEEPER_SHARE ||
+	         share_of(c.demand.slept, v->q.to - v->q.from + 1) >= EXPLAINED_SLEEP)
 		add_sleeper(v, &c);
 	return 0;
 }

@@ -9,6 +9,7 @@
 
 #define SIMILAR_SHARE 0.95     /* of losses as similar as this, the larger share of the time wanted comes first */
 #define SLEEPERS 4   /* threads with a critical path */
+#define SLEEPER_SHARE 0.1      /* minimum share of its life that a thread with a chain slept */
 
 /* Tiers of victims. Of the last tier only one is a victim, and only if no other target is: hosts that run VMs, and the
  * control domain of Xen. */

@@ -1089,6 +1089,7 @@ struct finding {
 struct findings {
 	struct finding *item;
 	size_t len;
+	struct sleep_path *sleep;   /* the named target, if it is a thread that slept; NULL: none. Private to query/ */
 };
 
 static inline bool finding_is_healthy(const struct finding *f)
