@@ -102,6 +102,76 @@ static void test_recorded_vcpu(void **state)
 	teardown();
 }
 
+static void limit_at(int32_t tid, double t, int64_t value)
+{
+	char path[64];
+	snprintf(path, sizeof path, "/Host/Threads/%d/Out By", (int)tid);
+	expect(path, (int64_t)(t * MS), value);
+}
+
+/* The events of one throttled thread hold for the others in its group and below that wait for its CPU or are woken there, and
+ * for no others: on another CPU, in another group, real-time threads. They end when it runs. Which quota throttled a
+ * thread of a group with a quota in a group with a quota is unknown. */
+static void test_with_others(void **state)
+{
+	enum { FIRST = 7, OTHER = 8, WAITS = 240, BELOW = 300, REMOTE = 301, REAL_TIME = 302, MOVED = 303 };
+	struct control_groups groups = { 0 };
+	(void)state;
+	begin();
+	control_groups_add_member(&groups, FIRST, "/a/x");
+	control_groups_add_member(&groups, WAITS, "/a");
+	control_groups_add_member(&groups, BELOW, "/a/y");
+	control_groups_add_member(&groups, REMOTE, "/a/x");
+	control_groups_add_member(&groups, REAL_TIME, "/a/x");
+	control_groups_add_member(&groups, MOVED, "/a/x");
+	groups.group[control_groups_put(&groups, "/a")].quota_ns = 10 * MS;
+	groups.group[control_groups_put(&groups, "/a/y")].quota_ns = 5 * MS;
+	groups_set(model, &groups);
+	to(2, 154, RUN_RUNNABLE, REAL_TIME, -50);
+	to(3, REAL_TIME, RUN_RUNNABLE, 154, 0);  /* waits, as if on its way to another CPU */
+	wake(0, 5 * MS, 0, 154, WAITS, 0);
+	wake(0, 5 * MS, 0, 154, REMOTE, 1);
+	wake(0, 5 * MS, 0, 154, MOVED, 0);
+	to(10, 154, RUN_RUNNABLE, FIRST, 0);
+	throttled(19.999, FIRST, 1);
+	to(20, FIRST, RUN_RUNNABLE, OTHER, 0);
+	wake(0, 30 * MS, 0, OTHER, BELOW, 0);
+	struct event move = event(40 * MS, EV_GROUP_MOVE, 0, OTHER);
+	move.group_move.tid = MOVED;
+	move.group_move.path = BASH;
+	feed(0, move);
+	throttled(97, FIRST, 0);
+	limit_at(WAITS, 19.9, HISTORY_NULL);
+	limit_at(BELOW, 29.9, HISTORY_NULL);
+	limit_at(BELOW, 30, OUT_QUOTA);
+	for (int i = 0; i < 3; i++) {
+		const int32_t tid = i == 0 ? FIRST : i == 1 ? WAITS : BELOW;
+		limit_at(tid, 30, OUT_QUOTA);
+		limit_at(tid, 96.9, OUT_QUOTA);
+		limit_at(tid, 97, HISTORY_NULL);
+	}
+	limit_at(MOVED, 39.9, OUT_QUOTA);
+	limit_at(MOVED, 40, HISTORY_NULL);
+	limit_at(REMOTE, 50, HISTORY_NULL);
+	limit_at(REAL_TIME, 50, HISTORY_NULL);
+	to(98, OTHER, RUN_RUNNABLE, BELOW, 0);
+	throttled(99.999, BELOW, 1);
+	to(100, BELOW, RUN_RUNNABLE, OTHER, 0);
+	to(110, OTHER, RUN_RUNNABLE, FIRST, 0);
+	limit_at(WAITS, 105, HISTORY_NULL);
+	throttled(119.999, FIRST, 1);
+	to(120, FIRST, RUN_RUNNABLE, OTHER, 0);
+	to(130, OTHER, RUN_RUNNABLE, FIRST, 0);  /* runs without an event that ends it */
+	limit_at(WAITS, 129.9, OUT_QUOTA);
+	limit_at(WAITS, 130, HISTORY_NULL);
+	throttled(140, BELOW, 0);  /* its own event */
+	limit_at(BELOW, 100, OUT_QUOTA);
+	limit_at(BELOW, 139.9, OUT_QUOTA);
+	limit_at(BELOW, 140, HISTORY_NULL);
+	teardown();
+	control_groups_release(&groups);
+}
+
 /* A thread moves to another group of the session file, to one that only an event names, and there with a thread that was not
  * seen before; then to the root group. One group that only an event names is in one with a quota,
  * which limits it; the limit of the other one is unknown. */
@@ -170,6 +240,7 @@ static void test_pattern(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_recorded_thread), cmocka_unit_test(test_throttled_before),
-		cmocka_unit_test(test_recorded_vcpu), cmocka_unit_test(test_moves), cmocka_unit_test(test_pattern) };
+		cmocka_unit_test(test_recorded_vcpu), cmocka_unit_test(test_with_others), cmocka_unit_test(test_moves),
+		cmocka_unit_test(test_pattern) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

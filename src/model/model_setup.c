@@ -105,6 +105,7 @@ void model_free(struct model *m)
 	}
 	map_release(&m->groups);
 	map_release(&m->group_of);
+	map_release(&m->throttled);
 	group_quota_release(m);
 	control_groups_release(&m->seen_groups);
 	free(m->machine);

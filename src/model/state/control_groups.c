@@ -2,7 +2,9 @@
  *
  * A thread has the group that the session file lists, or that of the thread that forked it, until an event moves it. With
  * events `throttled` the time is exact: from the switch-out of a throttled thread until the event that ends it, or until
- * the thread runs. O(1) per event. */
+ * the thread runs. The kernel keeps the other threads of its group off that CPU too, those that wait there and those that
+ * are woken there, but they leave no CPU and have no event: the time of the thread with the event is theirs.
+ * O(1) per event, O(threads) when a thread is throttled and when that ends. */
 #include "base/base.h"
 #include "model/model.h"
 #include "model/state/state.h"
@@ -113,6 +115,7 @@ void group_move(struct machine *mc, const struct event *ev)
 		m->first_moved = th->tid;
 	th->group_since = m->sink.now;
 	set_group(mc, th, is_recorded ? limits : seen_group(m, path), limits);
+	throttled_arrive(mc, th);
 }
 
 void group_join(struct machine *mc, struct thread *th)
@@ -160,6 +163,7 @@ static void write_throttled(struct machine *mc, struct thread *th, int64_t to)
 {
 	const int64_t from = th->throttled_since;
 	th->throttled_since = NEVER;
+	th->throttled_with = false;
 	if (from >= to || (to == NEVER && from > mc->model->sink.now))
 		return;
 	group_quota_exact(mc, th, (to == NEVER ? mc->model->sink.now : to) - from);
@@ -173,10 +177,79 @@ static void write_throttled(struct machine *mc, struct thread *th, int64_t to)
 		thread_set_at(mc, th, to, THREAD_OUT_BY, HISTORY_NULL);
 }
 
+/* Returns the nearest group with a quota, from a group up; -1: none. */
+static int32_t with_quota(const struct model *m, int32_t group)
+{
+	while (group >= 0 && !m->control_groups->group[group].quota_ns)
+		group = m->group_above[group];
+	return group;
+}
+
+/* Returns the group whose threads are throttled on a CPU at least if this thread is; -1: none, or unknown. */
+static int32_t throttled_group(const struct model *m, const struct thread *th)
+{
+	return th->in_quota && th->group == th->shown_group ? with_quota(m, th->group) : -1;
+}
+
+static uint64_t throttled_key(int32_t group, const struct thread *th)
+{
+	return (uint64_t)(uint32_t)group << 32 | (uint32_t)th->cpu;
+}
+
+/* Returns true if the quota that throttles `by` keeps a thread off, too. Real-time threads have no quota. */
+static bool is_throttled_with(const struct model *m, const struct thread *th, const struct thread *by)
+{
+	int32_t group = throttled_group(m, th);
+	const int32_t limit = throttled_group(m, by);
+	if (th == by || th->on_cpu >= 0 || th->sched != THREAD_PREEMPTED || th->stale || th->nice == NICE_RT)
+		return false;
+	while (group >= 0 && group != limit)
+		group = m->group_above[group];
+	return group >= 0 && th->cpu == by->cpu;
+}
+
+/* Returns true if another thread is throttled whose quota keeps this one off, too. */
+static bool find_throttled(const struct machine *mc, const struct thread *th)
+{
+	const struct model *m = mc->model;
+	for (int32_t g = throttled_group(m, th); g >= 0; g = with_quota(m, m->group_above[g])) {
+		const uint64_t *tid = map_find(&m->throttled, throttled_key(g, th));
+		const struct thread *by = tid ? thread_find(mc, (int64_t)*tid) : NULL;
+		const bool waits = by && by->throttled_since != NEVER && by->on_cpu < 0;
+		if (waits && throttled_group(m, by) == g && is_throttled_with(m, th, by))
+			return true;
+	}
+	return false;
+}
+
+void throttled_arrive(struct machine *mc, struct thread *th)
+{
+	if (th->throttled_since != NEVER && !th->throttled_with)
+		return;
+	const bool is_throttled = find_throttled(mc, th);
+	if (th->throttled_with && !is_throttled)
+		write_throttled(mc, th, mc->model->sink.now);
+	if (!is_throttled || th->throttled_with)
+		return;
+	th->throttled_since = mc->model->sink.now;
+	th->throttled_with = true;
+}
+
+/* Updates the threads that may be throttled with this one. */
+static void update_throttled(struct machine *mc, const struct thread *by)
+{
+	uint64_t tid, p;
+	for (size_t at = 0; throttled_group(mc->model, by) >= 0 && map_each(&mc->thread, &at, &tid, &p); )
+		if (is_throttled_with(mc->model, (struct thread *)(uintptr_t)p, by))
+			throttled_arrive(mc, (struct thread *)(uintptr_t)p);
+}
+
 void throttled_end(struct machine *mc, struct thread *th)
 {
-	if (th->throttled_since != NEVER)
-		write_throttled(mc, th, mc->model->sink.now);
+	if (th->throttled_since == NEVER)
+		return;
+	write_throttled(mc, th, mc->model->sink.now);
+	update_throttled(mc, th);
 }
 
 void throttled_end_all(struct machine *mc, bool close)
@@ -193,8 +266,14 @@ void throttled_end_all(struct machine *mc, bool close)
 
 void throttled_switch_out(struct machine *mc, struct thread *th, bool is_runnable)
 {
-	if (th->throttled_since != NEVER)
-		th->throttled_since = is_runnable ? mc->model->sink.now : NEVER;
+	if (th->throttled_since == NEVER)
+		return;
+	th->throttled_since = is_runnable ? mc->model->sink.now : NEVER;
+	const int32_t group = is_runnable && th->cpu >= 0 ? throttled_group(mc->model, th) : -1;
+	if (group < 0)
+		return;
+	*map_put(&mc->model->throttled, throttled_key(group, th), NULL) = (uint64_t)th->tid;
+	update_throttled(mc, th);
 }
 
 void throttled_event(struct machine *mc, const struct event *ev)
@@ -210,4 +289,5 @@ void throttled_event(struct machine *mc, const struct event *ev)
 		throttled_end(mc, th);
 	else if (th->throttled_since == NEVER)
 		th->throttled_since = mc->model->sink.now;
+	th->throttled_with = false;
 }

@@ -192,6 +192,8 @@ static void on_wake(struct machine *mc, struct cpu *c, const struct event *ev)
 		th->woken = WOKEN_YES;
 		th->arrived_at = th->waker >= 0 ? th->waker_at : mc->model->sink.now;
 	}
+	if (th->in_quota)
+		throttled_arrive(mc, th);
 	recovery_check_thread(mc, th, ev->ts);
 	update_thread(mc, th);
 }
@@ -210,6 +212,8 @@ static void on_migrate(struct machine *mc, struct cpu *c, const struct event *ev
 	}
 	thread_set_cpu(mc, th, ev->migrate.dest_cpu);
 	th->since = mc->model->sink.now;
+	if (th->in_quota)
+		throttled_arrive(mc, th);
 	recovery_check_thread(mc, th, ev->ts);
 	update_thread(mc, th);
 }

@@ -62,6 +62,7 @@ struct thread {
 	int64_t group_since;        /* time of its fork, or of its last move to another group, host ns; 0: none */
 	struct group_waits *waits;  /* waits that may be a quota's; NULL: none */
 	int64_t throttled_since;    /* start of the time for which its quota keeps it off, host ns; INT64_MAX: none */
+	bool throttled_with;        /* ... since another thread of its group is throttled on its CPU */
 	uint32_t pid_ns, cgroup_ns; /* inode numbers of its namespaces; 0: unknown */
 	/* vCPU of a hypervisor that reports run states, see vcpu_run_states.c: */
 	int64_t wait_since, offline_since;  /* start of the wait for a pCPU, and of the time offline, host ns */
@@ -219,6 +220,7 @@ struct model {
 	int32_t *group_above;     /* by group: index of the group above; -1: none. NULL: no groups */
 	struct group_growth *growth;  /* by group */
 	struct map group_of;      /* TID on `grouped` -> index of its control group */
+	struct map throttled;     /* group with a quota and CPU -> TID of the last thread throttled there */
 	const struct topology *topology;  /* of the host, borrowed; NULL: unknown */
 	bool paper_states;
 	bool parents_written;     /* attribute "Parent" of all machines was written */
@@ -249,7 +251,9 @@ void groups_add_notes(const struct machine *mc, struct notes *notes);
 void throttled_event(struct machine *mc, const struct event *ev);
 /* Called when the thread is switched out; is_runnable: it wants to run. */
 void throttled_switch_out(struct machine *mc, struct thread *th, bool is_runnable);
-/* Called when the thread runs, sleeps, or ends: writes the time for which its quota kept it off. */
+/* Called when a waiting thread was queued on a CPU or in a group: others of its group may be throttled there. */
+void throttled_arrive(struct machine *mc, struct thread *th);
+/* Called when the thread runs, sleeps, or ends: writes the time for which its quota kept it off, and others with it. */
 void throttled_end(struct machine *mc, struct thread *th);
 /* Called at the trace's end. close: its threads end before the history. */
 void throttled_end_all(struct machine *mc, bool close);
