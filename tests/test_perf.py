@@ -233,8 +233,10 @@ def check_threads(tmp):
     w.task(EXIT, 81, 80, 81, 81, BEGIN + 4 * STEP, 0)
     w.sample(0, BEGIN + 5 * STEP, 0, 81, {"prev_comm": "nginx", "prev_pid": 81, "prev_state": 16, "next_comm": "swapper/0"})
     path = write(os.path.join(tmp, "t", "perf.data"), w.file())
-    rows = [(int(r["machine_ns"]), r["event"], r["fields"]) for r in
-            table("events", path, "machine", "--at", str(BEGIN), "--around", "1s") if r["event"] in ("sched_fork", "sched_exit", "task_rename")]
+    told = table("events", path, "machine", "--at", str(BEGIN), "--around", "1s")
+    names = [r["name"] for r in told if int(r["machine_ns"]) == BEGIN]
+    check(names and set(names) == {"CPU 0/KVM"}, f"a thread has its first name before any switch {names}")
+    rows = [(int(r["machine_ns"]), r["event"], r["fields"]) for r in told if r["event"] in ("sched_fork", "sched_exit", "task_rename")]
     check(rows == [(BEGIN + STEP, "sched_fork", "parent_tid=80 child_tid=81 child_pid=81"),
                    (BEGIN + 3 * STEP, "task_rename", "tid=81 comm=nginx"), (BEGIN + 4 * STEP, "sched_exit", "tid=81")],
           f"a fork, a new name and an exit; none before the first sample {rows}")
