@@ -38,17 +38,6 @@ static int unblock_xfsz(const sigset_t *xfsz, const sigset_t *old, int result)
 	return result ? -1 : 0;
 }
 
-int reserve_all(int fd, size_t from, size_t to)
-{
-	sigset_t xfsz, old;
-	int result;
-	block_xfsz(&xfsz, &old);
-	do
-		result = posix_fallocate(fd, (off_t)from, (off_t)(to - from));
-	while (result == EINTR);
-	return unblock_xfsz(&xfsz, &old, result);
-}
-
 int write_all(int fd, const void *data, size_t size, int64_t offset)
 {
 	sigset_t xfsz, old;

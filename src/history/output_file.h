@@ -57,5 +57,3 @@ int out_scratch(const struct out *o, struct error *err);
 /* Writes all bytes at the file's position, or at `offset` if it is not negative, with SIGXFSZ blocked. Returns 0, or -1
  * with errno. */
 int write_all(int fd, const void *data, size_t size, int64_t offset);
-/* Allocates disk blocks for bytes [from, to) of the file, which grows to `to` bytes. Returns 0, or -1 with errno. */
-int reserve_all(int fd, size_t from, size_t to);
