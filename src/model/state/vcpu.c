@@ -37,22 +37,3 @@ int vcpu_fold(int status)
 		return status;
 	}
 }
-
-int vcpu_transition(int from, int to)
-{
-	from = vcpu_fold(from);
-	to = vcpu_fold(to);
-	if (from == VCPU_VMM && to == VCPU_RUNNING)
-		return 1;  /* VM entry */
-	if (from == VCPU_RUNNING && to == VCPU_VMM)
-		return 2;  /* VM exit */
-	if (from == VCPU_IDLE && to == VCPU_VMM)
-		return 3;  /* scheduled in (or VM exit from the idle thread) */
-	if (from == VCPU_VMM && to == VCPU_IDLE)
-		return 4;  /* scheduled out with only the idle thread to run (or VM entry into it) */
-	if (from == VCPU_VMM && to == VCPU_PREEMPTED)
-		return 5;  /* scheduled out while it worked for a thread */
-	if (from == VCPU_PREEMPTED && to == VCPU_VMM)
-		return 6;  /* scheduled in again */
-	return 0;
-}

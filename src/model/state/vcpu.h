@@ -50,9 +50,6 @@ static inline int vcpu_status(enum vcpu_host_state place, enum vcpu_mode mode, e
 /* Maps the two states that the paper does not have to its four states: HOST_BLOCKED to PREEMPTED, WAKING to IDLE. */
 int vcpu_fold(int status);
 
-/* Returns the number of the transition in Fig. 5 of the paper; 0: not in the figure. */
-int vcpu_transition(int from, int to);
-
 /* Returns the enum thread_state of the guest thread that is current on a vCPU with this status. */
 static inline int vcpu_guest_thread(int status)
 {
