@@ -97,14 +97,9 @@ static char *temporary_path(const struct offset_editor *n, const struct input *i
 {
 	const char *file = history_file(n->first), *slash = strrchr(file, '/');
 	char *dir = slash ? mem_printf("%.*s", (int)(slash - file + 1), file) : mem_dup("./");
-	char *path = NULL;
-	if (access(dir, W_OK) == 0)
-		path = mem_printf("%s.offset-%ld.steal", dir, (long)getpid());
-	else if ((path = cache_path(in, err))) {
-		char *cache = path;
-		path = mem_printf("%s.offset-%ld.steal", cache, (long)getpid());
-		free(cache);
-	}
+	char *beside = access(dir, W_OK) == 0 ? mem_dup(dir) : cache_path(in, err);
+	char *path = beside ? mem_printf("%s.offset-%ld.steal", beside, (long)getpid()) : NULL;
+	free(beside);
 	free(dir);
 	return path;
 }
