@@ -216,11 +216,11 @@ static void test_notes_together(void **state)
 	(void)state;
 	char text[NOTE_TEXT], name[8];
 	struct notes n = { 0 };
-	notes_add(&n, NOTE_KIND_LIMIT, "host", "it has no wakeups");
-	notes_add(&n, NOTE_KIND_LIMIT, "Debian", "it has no forks");
-	notes_add(&n, NOTE_KIND_LIMIT, "De\nbian", "it has no wakeups");
-	notes_add(&n, NOTE_KIND_LIMIT, "host", "it has no wakeups");
-	notes_add(&n, NOTE_KIND_LIMIT, NULL, "it has no wakeups");
+	notes_add_at(&n, NOTE_KIND_LIMIT, "host", INT64_MIN, INT64_MAX, "it has no wakeups");
+	notes_add_at(&n, NOTE_KIND_LIMIT, "Debian", INT64_MIN, INT64_MAX, "it has no forks");
+	notes_add_at(&n, NOTE_KIND_LIMIT, "De\nbian", INT64_MIN, INT64_MAX, "it has no wakeups");
+	notes_add_at(&n, NOTE_KIND_LIMIT, "host", INT64_MIN, INT64_MAX, "it has no wakeups");
+	notes_add_at(&n, NOTE_KIND_LIMIT, NULL, INT64_MIN, INT64_MAX, "it has no wakeups");
 	assert_string_equal(notes_text(&n, 0, text), "host, De\\nbian (each): it has no wakeups");
 	assert_string_equal(notes_text(&n, 1, text), "Debian: it has no forks");
 	assert_null(notes_text(&n, 2, text));
@@ -228,7 +228,7 @@ static void test_notes_together(void **state)
 	assert_string_equal(notes_text(&n, 4, text), "it has no wakeups");
 	for (int i = 0; i < 64; i++) {
 		snprintf(name, sizeof name, "vm%02d", i);
-		notes_add(&n, NOTE_KIND_LIMIT, name, "it has no forks");
+		notes_add_at(&n, NOTE_KIND_LIMIT, name, INT64_MIN, INT64_MAX, "it has no forks");
 		assert_null(notes_text(&n, n.len - 1, text));
 	}
 	assert_string_equal(notes_text(&n, 1, text), "Debian, vm00, vm01, vm02 and 61 more (each): it has no forks");
@@ -243,8 +243,8 @@ static void test_notes(void **state)
 	(void)state;
 	char text[NOTE_TEXT];
 	struct notes n = { 0 }, back = { 0 };
-	notes_add(NULL, NOTE_KIND_LOSS, "nobody", "listens");
-	notes_add(&n, NOTE_KIND_LOSS, "De\nbian\t", "lost %d events", 3);
+	notes_add_at(NULL, NOTE_KIND_LOSS, "nobody", INT64_MIN, INT64_MAX, "listens");
+	notes_add_at(&n, NOTE_KIND_LOSS, "De\nbian\t", INT64_MIN, INT64_MAX, "lost %d events", 3);
 	notes_add_at(&n, NOTE_KIND_CLOCK, NULL, -5, 7, "stepped");
 	notes_add_at(&n, NOTE_KIND_INFO, "host", 1, 2, "is %s", "\033[2J");
 	size_t size;

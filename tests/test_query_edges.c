@@ -156,9 +156,9 @@ static void test_doubts(void **state)
 	world_has(&w, "N/CPU0", .status = "0 RUNNING");
 	world_row(&w, "/Virtual Machines/N/Parent", "0 A");
 	world_has(&w, "B/CPU0", .status = "0 RUNNING");
-	notes_add(&notes, NOTE_KIND_CLOCK, "A", "outer");
-	notes_add(&notes, NOTE_KIND_CLOCK, "N", "inner");
-	notes_add(&notes, NOTE_KIND_INFO, "N", "no doubt");
+	notes_add_at(&notes, NOTE_KIND_CLOCK, "A", INT64_MIN, INT64_MAX, "outer");
+	notes_add_at(&notes, NOTE_KIND_CLOCK, "N", INT64_MIN, INT64_MAX, "inner");
+	notes_add_at(&notes, NOTE_KIND_INFO, "N", INT64_MIN, INT64_MAX, "no doubt");
 	notes_add_at(&notes, NOTE_KIND_LOSS, NULL, 50, 60, "everybody's");
 	char *bytes = notes_pack(&notes, &size);
 	assert_int_equal(history_meta_set(w.b, "notes", bytes, size), 0);

@@ -29,14 +29,6 @@ void notes_append(struct notes *n, enum note_code code, int64_t from, int64_t to
 	va_end(ap);
 }
 
-void notes_add(struct notes *n, enum note_kind kind, const char *machine, const char *fmt, ...)
-{
-	va_list ap;
-	va_start(ap, fmt);
-	append_text(n, NOTE_CODE_COUNT, kind, machine, INT64_MIN, INT64_MAX, fmt, ap);
-	va_end(ap);
-}
-
 void notes_add_at(struct notes *n, enum note_kind kind, const char *machine, int64_t from, int64_t to,
                   const char *fmt, ...)
 {

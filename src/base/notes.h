@@ -66,8 +66,6 @@ struct notes {
 void notes_append(struct notes *n, enum note_code code, int64_t from, int64_t to, const char *format,
                   const char *machine, ...) __attribute__((format(printf, 5, 7)));
 /* The same, with a text that is not in the table. */
-void notes_add(struct notes *n, enum note_kind kind, const char *machine, const char *fmt, ...)
-	__attribute__((format(printf, 4, 5)));
 void notes_add_at(struct notes *n, enum note_kind kind, const char *machine, int64_t from, int64_t to,
                   const char *fmt, ...) __attribute__((format(printf, 6, 7)));
 /* Appends a copy; `machine` is used if the note has no machine. */
