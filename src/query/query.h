@@ -1,15 +1,15 @@
 /* Queries on a history: machines and threads, execution flow, gaps, steal matrix, VM exits, waits. They only read the
  * history.
  *
- * Ownership: the caller releases the answers of query_take() and query_answer(), and structs that an *_of() function fills,
- * with the *_release() function of their name. The catalog is borrowed and must outlive queries and answers. All times are
- * ns of the host's clock; intervals are closed. Functions that return int return -1 on error, with *err set.
+ * Ownership: query_take() and query_answer() return answers, and *_of() functions fill structs, which the caller releases
+ * with their *_release() function. The catalog is borrowed and must outlive queries and answers. All times are ns on the
+ * host's clock; intervals are closed. Functions that return int return -1 on error, with *err set.
  *
  * Contents:
  *   Groups, Machines, CPUs and threads, Queries in steps, Execution flow (paper, Algorithms 1 and 2, Eq. 3),
- *   Gaps and steal, Gaps, one after the other, Victims, Lists of gaps, Steal matrix: victims and culprits, VM exits,
- *   Critical path, Lock waits, Shared cores, Culprit sums, Culprits waiting, Wakers of idle vCPUs, Halt polling,
- *   Preempted code of the guest's kernel, Periodic timers, Queries of the viewer, Text, Findings */
+ *   Gaps and steal, Gaps, one after the other, Victims, Gap lists, Steal matrix: victims and culprits, VM exits,
+ *   Critical path, Lock waits, Shared cores, Culprit sums, Culprits waiting, Idle vCPUs' wakers, Halt polling,
+ *   Preempted code in the guest's kernel, Periodic timers, The viewer's queries, Text, Findings */
 #pragma once
 
 #include <assert.h>
@@ -28,7 +28,7 @@
 
 /* ---- Groups ------------------------------------------------------------------------------------------ */
 
-/* Control groups of the host, or of the only machine; of the latter, those with threads are of kind MACHINE_CONTAINER. */
+/* Control groups on the host, or on the only machine; there, groups with threads have the kind MACHINE_CONTAINER. */
 
 /* Texts are raw and borrowed from the history. */
 struct catalog_group {
@@ -40,15 +40,15 @@ struct catalog_group {
 struct catalog;
 struct target;
 
-/* Finds the last value of an attribute that is not null; HISTORY_NULL: none. Returns 0 or -1. */
+/* Finds an attribute's last value that is not null; HISTORY_NULL: none. Returns 0 or -1. */
 int attribute_last_value(const struct catalog *catalog, uint32_t attr, int64_t *value, struct error *err);
-/* Finds a process ("process:java", "process:14770", "Debian/process:init": all processes of that name), or a control group
- * with other groups in it, the sum of which it is. Returns 1 and the target; 0: the text is neither, but may be a thread
- * of one ("process:java/151"), which catalog_find_targets() finds then; -1 with *err. A process with one thread is this
+/* Finds a process ("process:java", "process:14770", "Debian/process:init": all processes with that name), or a control
+ * group with other groups in it, whose sum it is. Returns 1 and the target; 0: the text is neither, but may be a thread
+ * in one ("process:java/151"), which catalog_find_targets() finds then; -1 with *err. A process with one thread is this
  * thread, unless as_machine. May open the catalog again: other targets and actors become invalid. O(threads). */
 int catalog_select(struct catalog *catalog, const char *text, bool as_machine, struct target *out, struct error *err);
 
-/* Returns the index of the first thread of a process that catalog_select() finds by the text; -1: none. O(threads). */
+/* Returns the first thread's index in a process that catalog_select() finds by the text; -1: none. O(threads). */
 int catalog_find_process(const struct catalog *catalog, const char *text);
 /* Returns true if the thread belongs to a process with this name or number. */
 bool catalog_is_in_process(const struct catalog *catalog, uint32_t thread, const char *process);
@@ -56,13 +56,13 @@ bool catalog_is_in_process(const struct catalog *catalog, uint32_t thread, const
 /* ---- Machines, CPUs and threads ------------------------------------------------------------------------- */
 enum machine_kind { MACHINE_HOST, MACHINE_VM, MACHINE_CONTAINER /* a control group, or a namespace */ };
 
-struct catalog_cpu {  /* id of an attribute that the history lacks: HISTORY_NONE */
+struct catalog_cpu {  /* an attribute that the history lacks has the id HISTORY_NONE */
 	unsigned number;
 	uint32_t machine;                       /* index */
 	SCHEMA_IDS(CPU_ATTRIBUTES, CPU_ATTRS);   /* .status, .current, ... */
-	int32_t host;                           /* vCPU: index of the thread that executes it (a thread of the host, or of
-	                                         * the outer guest if nested); -1: unknown, or a pCPU */
-	int32_t sibling;                        /* pCPU: next CPU of its core, in a circle: itself if it has the core alone; -1:
+	int32_t host;                           /* vCPU: index of the thread that executes it (on the host, or in the
+	                                         * outer guest if nested); -1: unknown, or a pCPU */
+	int32_t sibling;                        /* pCPU: next CPU in its core, in a circle: itself if it has the core alone; -1:
 	                                         * unknown */
 	int32_t llc_number, node_number;        /* pCPU: its last-level cache and NUMA node; -1: unknown */
 	int64_t base_frequency;                 /* pCPU: kHz; 0: unknown */
@@ -79,18 +79,18 @@ struct catalog_thread {
 /* A vCPU that a thread executes at times. TIDs are reused: one TID may be several vCPUs one after the other, or none. */
 struct catalog_role {
 	uint32_t vcpu;                          /* index into catalog->cpu */
-	int32_t next;                           /* next role of the same thread: index into catalog->role; -1: none */
+	int32_t next;                           /* the same thread's next role: index into catalog->role; -1: none */
 };
 
 struct catalog_machine {
 	const char *name;                       /* "host" for the host; unescaped: escape before printing */
 	enum machine_kind kind;
-	int32_t parent;                         /* VM: index of the machine that runs it; -1: unknown, or no VM */
-	bool runs_vms;                          /* the machine is the parent of a VM */
+	int32_t parent;                         /* VM: the machine that runs it, an index; -1: unknown, or no VM */
+	bool runs_vms;                          /* the machine is a VM's parent */
 	bool hides_stolen_time;                 /* a VM with neither a host trace nor a steal clock */
 	bool is_virtual;                        /* known to be a VM */
 	int32_t group;                          /* container: index into catalog->group; -1: a namespace, or no container */
-	int32_t whole;                          /* index of the machine whose threads it has; -1: unknown (a container) */
+	int32_t whole;                          /* the machine whose threads it has, an index; -1: unknown (a container) */
 	uint32_t cpu, cpus;                     /* its CPUs are catalog->cpu[cpu .. cpu + cpus - 1], by number */
 	uint32_t thread, threads;               /* its threads are catalog->thread[thread .. thread + threads - 1], by TID */
 };
@@ -103,45 +103,45 @@ struct catalog {
 	struct catalog_role *role;
 	struct catalog_group *group;
 	uint32_t machines, cpus, threads, roles, groups;
-	/* Values of enum vcpu_state ... by state number of this history, matched by name; unknown names are UNKNOWN. The
-	 * masks below hold state numbers of the history: bit n = state n is in the set. */
+	/* Values in enum vcpu_state ... by this history's state number, matched by name; unknown names are UNKNOWN. The
+	 * masks below hold the history's state numbers: bit n = state n is in the set. */
 	uint8_t vcpu_state[HISTORY_STATES], thread_state[HISTORY_STATES];
 	uint8_t out_reason[HISTORY_STATES];     /* enum out_reason; unknown names are OUT_REASON_COUNT */
 	uint8_t poll_outcome[HISTORY_STATES];   /* enum poll_outcome; unknown names are POLL_UNKNOWN */
 	uint64_t vcpu_gap, thread_gap;          /* states that make a gap: runnable, but not running */
 	uint64_t vcpu_lost;                     /* vcpu_gap and VMM */
 	uint64_t vcpu_ran, thread_ran;          /* states in which it ran, as in struct demand */
-	bool has_cores;                         /* the history contains the cores of pCPUs */
+	bool has_cores;                         /* the history contains the pCPUs' cores */
 	bool has_siblings;                      /* a core has several CPUs */
 	bool has_counters;                      /* the history contains instructions and cycles */
 	bool folded;                            /* no vCPU was ever HOST_BLOCKED: that state may be folded into PREEMPTED (as
 	                                         * in the paper) */
-	struct thread_set *set;                 /* threads of the last machine, chosen by catalog_select(); NULL: none */
+	struct thread_set *set;                 /* the last machine's threads, chosen by catalog_select(); NULL: none */
 	bool has_run_states;                    /* the host is a hypervisor that schedules vCPUs without host threads (Xen) */
-	struct window_stores *windows;          /* sums of the latest windows: see window_gaps.h */
+	struct window_stores *windows;          /* the latest windows' sums: see window_gaps.h */
 };
 
 int catalog_open(struct catalog *catalog, const struct history *h, struct error *err);
 void catalog_release(struct catalog *catalog);
-/* Return an index, or -1. The name of the host is "host". */
+/* Return an index, or -1. The host has the name "host". */
 int catalog_find_machine(const struct catalog *catalog, const char *name);
 int catalog_find_thread(const struct catalog *catalog, uint32_t machine, int32_t tid);
 int catalog_find_cpu(const struct catalog *catalog, uint32_t machine, unsigned number);
-/* Decodes a reference to a thread or CPU, "machine/number", as attributes store it: returns the index of the machine, or
- * -1 if it is not in the catalog, and the number in *number. */
+/* Decodes a reference to a thread or CPU, "machine/number", as attributes store it: returns the machine's index, or -1 if
+ * it is not in the catalog, and the number in *number. */
 int catalog_ref(const struct catalog *catalog, int64_t value, uint32_t *number);
 
 struct target {
 	enum target_kind { TARGET_MACHINE, TARGET_CPU, TARGET_THREAD } kind;
 	uint32_t index;  /* index into catalog->machine, ->cpu or ->thread */
 };
-/* Returns true if the stolen time of the target is known, from the host's trace or from the guest's steal clock: false
+/* Returns true if the target's stolen time is known, from the host's trace or from the guest's steal clock: false
  * for a VM with neither and for its vCPUs. */
 bool catalog_has_host_trace(const struct catalog *catalog, const struct target *s);
-/* Returns true if its lost time is a lower bound: a VM without a host trace, or a part of one. NULL: any such VM. */
+/* Returns true if its lost time is a lower bound: a VM without a host trace, or its parts. NULL: any such VM. */
 bool catalog_lacks_host_trace(const struct catalog *catalog, const struct target *s);
-/* Finds all targets that match a text: "Debian", "Debian/3525", "Debian/CPU0", "host/42" (without VMs: "42"), the path of
- * a group, the name of a thread at any time ("Debian/fibonacci", or "fibonacci" of any machine). If no name is equal:
+/* Finds all targets that match a text: "Debian", "Debian/3525", "Debian/CPU0", "host/42" (without VMs: "42"), a group's
+ * path, a thread's name at any time ("Debian/fibonacci", or "fibonacci" on any machine). If no name is equal:
  * targets whose name starts with the text or matches it as a glob ("Debian/critical*", "vm0?/CPU0"). The caller frees
  * *found. */
 int catalog_find_targets(const struct catalog *catalog, const char *text, struct target **found, size_t *n,
@@ -151,22 +151,22 @@ int catalog_single_target(const struct catalog *catalog, const char *text, const
                        struct target *out, struct error *err);
 /* catalog_find_targets() and catalog_single_target(). */
 int catalog_parse_target(const struct catalog *catalog, const char *text, struct target *out, struct error *err);
-/* Finds the lifetime of the target (first and last ns): returns 1, 0 = never alive, -1 = error. Machines and CPUs are
+/* Finds the target's lifetime (first and last ns): returns 1, 0 = never alive, -1 = error. Machines and CPUs are
  * always alive. */
 int catalog_lifetime(const struct catalog *catalog, const struct target *s, int64_t *start, int64_t *end,
                      struct error *err);
-#define ACTOR_TEXT 640  /* bytes of the longest text of a target or actor: machine (MACHINE_NAME), TID, comm */
-/* Write "Debian/3525 critical_task", escaped, the name being the one that the thread had longest; the form for commands,
- * "Debian/3525"; the arguments "view FILE --row Debian/3525 --at 12:03:04.113900" for a time of it. Return buf. */
+#define ACTOR_TEXT 640  /* bytes, for a target's or actor's longest text: machine (MACHINE_NAME), TID, comm */
+/* Write "Debian/3525 critical_task", escaped, with the name that the thread had longest; the form for commands,
+ * "Debian/3525"; the arguments "view FILE --row Debian/3525 --at 12:03:04.113900" for a time in it. Return buf. */
 char *catalog_target_text(const struct catalog *catalog, const struct target *s, char *buf, size_t size);
 char *catalog_operand_text(const struct catalog *catalog, const struct target *s, char *buf, size_t size);
 char *catalog_view_command(const struct catalog *catalog, const struct target *s, int64_t at, char *buf, size_t size);
 uint32_t target_machine(const struct catalog *catalog, const struct target *s);
 const char *catalog_longest_name(const struct catalog *catalog, uint32_t thread);  /* raw; "": none */
 
-/* Appends copies of the warnings that concern answers on this target (NULL: on all) within [from, to]: notes on the
- * traces of its machine and of its outer machines, and notes that concern no single machine. Returns false if the notes
- * of the history are damaged. */
+/* Copies the warnings that concern answers on this target (NULL: on all) within [from, to] to the end: notes on the traces
+ * that its machine and its outer machines have, and notes that concern no single machine. Returns false if the history's
+ * notes are damaged. */
 bool warnings_of(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to, struct notes *out);
 
 /* ---- Queries in steps ------------------------------------------------------------------------------------------ */
@@ -208,11 +208,11 @@ enum flow_kind { FLOW_KINDS(FLOW_CODE) FLOW_KIND_COUNT };
 #undef FLOW_CODE
 extern const char *const flow_kind_name[FLOW_KIND_COUNT];
 
-/* The user of a CPU, or the reason that the CPU has no user. */
+/* A CPU's user, or the reason that the CPU has no user. */
 struct actor {
 	int32_t machine;
 	int32_t tid;         /* -1: no thread, or all; 0: idle task (swapper) */
-	uint32_t name;       /* index into the names of the answer */
+	uint32_t name;       /* index into the answer's names */
 	uint16_t kind;       /* enum flow_kind; 16 bits, so that the struct has no padding */
 	uint16_t reason;     /* FLOW_LIMITED: enum out_reason; OUT_REASON_COUNT: unknown to this program; otherwise 0 */
 };
@@ -229,7 +229,7 @@ static inline bool actor_same(const struct actor *a, const struct actor *b)
 	return memcmp(a, b, sizeof *a) == 0;
 }
 
-/* Returns true if the culprit of a step of a path or of a lock wait is known: an actor, or a limit (FLOW_LIMITED). */
+/* Returns true if the culprit is known in a path's step or in a lock wait: an actor, or a limit (FLOW_LIMITED). */
 static inline bool actor_is_known(const struct actor *p)
 {
 	return p->machine >= 0 || p->kind == FLOW_LIMITED;
@@ -242,75 +242,75 @@ struct flow_interval {
 	int16_t pcpu;        /* -1: unknown */
 };
 
-/* Sum of the intervals of one actor. */
+/* Sum over one actor's intervals. */
 struct flow_entry {
 	struct actor actor;
 	int64_t duration;    /* ns */
-	int64_t lost;        /* ns of `duration` that the target lost */
-	double share;        /* D(T), Eq. 3: duration / (end - start + 1) of the window */
+	int64_t lost;        /* part that the target lost, ns */
+	double share;        /* D(T), Eq. 3: duration / the window's length */
 	uint64_t intervals;
-	int64_t idle_ns;       /* ns of `duration` in intervals of at least IDLE_LIMIT_NS */
-	struct { int64_t start, ns; int16_t pcpu; } longest;  /* longest interval of the actor; the first one if several are
+	int64_t idle_ns;       /* part in intervals that last IDLE_LIMIT_NS or longer, ns */
+	struct { int64_t start, ns; int16_t pcpu; } longest;  /* the actor's longest interval; the first one if several are
 	                                                       * equal; pcpu: -1: unknown */
 };
 
-/* Time that the target lost to one actor on one CPU of the host. */
+/* Time that the target lost to one actor on one pCPU of the host. */
 struct flow_cpu {
 	uint32_t entry;
 	int16_t pcpu;        /* -1: unknown */
 	int64_t ns;
 };
 
-/* Time of an entry in one column: the window is divided into equal columns. */
+/* An entry's time in one column: the window is divided into equal columns. */
 struct flow_cell {
 	uint32_t entry, column;
 	int64_t ns;
 };
 
 struct flow {
-	int64_t start, end;             /* the window, cut to the lifetime of the target */
+	int64_t start, end;             /* the window, cut to the target's lifetime */
 	struct flow_interval *interval; /* intervals that tile [start, end]: interval[i].end + 1 == interval[i + 1].start;
 	                                 * NULL: not requested, or too many */
 	size_t intervals;
 	struct flow_entry *entry;       /* longest first */
 	size_t entries;
 	unsigned columns;
-	struct flow_cell *cell;         /* sorted by column; cells of 0 ns are omitted */
+	struct flow_cell *cell;         /* sorted by column; cells with 0 ns are omitted */
 	size_t cells;
-	struct flow_cpu *cpu;           /* with flow_options.cpus: the lost time of each entry by CPU */
+	struct flow_cpu *cpu;           /* with flow_options.cpus: each entry's lost time by CPU */
 	size_t cpus;
 	char **name;                    /* raw names: escape before printing */
 	size_t names;
 };
 
-/* Limits for the lists of a flow. The sums always cover the whole window. */
+/* Limits for a flow's lists. The sums always cover the whole window. */
 struct flow_options {
 	size_t intervals;               /* store the intervals if there are at most so many, otherwise none; SIZE_MAX: always */
-	unsigned columns;               /* number of columns of the window for `cell`; 0: no cells */
+	unsigned columns;               /* number of columns in the window, for `cell`; 0: no cells */
 	bool cpus;                      /* sum the lost time by CPU */
-	bool no_idle_task;                 /* name the vCPU of an idle guest as actor instead of the guest's idle task */
+	bool no_idle_task;                 /* name an idle guest's vCPU as actor instead of its idle task */
 };
 
-/* Starts the query for the flow of a thread or CPU within [from, to], cut to its lifetime: the sequence of actors that
- * had the CPU while the target ran or waited for the CPU. An idle vCPU counts as FLOW_WAITING. options NULL: all
+/* Starts the query for a thread's or CPU's flow within [from, to], cut to its lifetime: the sequence of actors that had
+ * the CPU while the target ran or waited for the CPU. An idle vCPU counts as FLOW_WAITING. options NULL: all
  * intervals, no cells. */
 struct query *flow_open(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to,
                         const struct flow_options *options, struct error *err);
 void flow_release(struct flow *f);
-/* Returns the index of the interval that contains t; of the first or last interval if t is outside. */
+/* Returns the interval that contains t, an index; the first or last interval if t is outside. */
 size_t flow_interval_at(const struct flow *f, int64_t t);
-/* Returns the first ns of column c of n equal columns of [start, end]. Column n starts after the window. */
+/* Returns column c's first ns, with [start, end] divided into n equal columns. Column n starts after the window. */
 int64_t flow_column(int64_t start, int64_t end, unsigned c, unsigned n);
 
 /* The main culprit, for one line of text.
- * - The machine that took most. If one of its actors took more than half of that, and no actor of another machine took
+ * - The machine that took most. If one actor there took more than half of that, and no actor on another machine took
  *   more: that actor; otherwise the machine as a whole (tid -1).
  * - The hypervisor's work for the target itself counts as a separate machine.
  * - An actor without a machine (idle CPU, limit) is chosen only if no machine took more. */
 struct top_culprit {
 	struct actor actor;    /* FLOW_RUNNING: no culprit */
 	int64_t ns;
-	size_t actors;      /* number of actors summed in ns: 1, or the number of culprits of the machine */
+	size_t actors;      /* number of actors summed in ns: 1, or all culprits on the machine */
 };
 /* Finds the main culprit among the n entries. */
 void flow_top_culprit(const struct catalog *catalog, const struct target *self, const struct flow_entry *entry, size_t n,
@@ -321,16 +321,15 @@ bool culprit_is_own(const struct catalog *catalog, const struct target *self, co
 /* ---- Gaps and steal ----------------------------------------------------------------------------------------- */
 
 /* A maximal interval in which a vCPU or thread was runnable and did not run: vCPU PREEMPTED, HOST_BLOCKED or WAKING,
- * thread PREEMPTED or VIRT_PREEMPTED. VMM time of a vCPU is no gap, because the vCPU has its pCPU. "Lost" is the sum of
- * the gaps, and for a vCPU also its VMM time. The culprits of a gap are the entries of the flow within it, longest
- * first. */
+ * thread PREEMPTED or VIRT_PREEMPTED. VMM time of a vCPU is no gap, because the vCPU has its pCPU. "Lost" is the
+ * sum of the gaps, and for a vCPU also its VMM time. A gap's culprits are the flow's entries within it, longest first. */
 struct gap {
 	struct target target;
 	int64_t start, end;
-	int64_t state;                  /* state of most of the gap (state number of the history, see history_state_name());
+	int64_t state;                  /* state in most of the gap (the history's state number, see history_state_name());
 	                                 * the lower number if two are equal */
 };
-/* Finds the next (direction > 0) gap of a CPU or thread after t, or the previous gap before t. Returns 1, 0 = none, -1 =
+/* Finds a CPU's or thread's next gap (direction > 0) after t, or the previous gap before t. Returns 1, 0 = none, -1 =
  * error. */
 int gap_find(const struct catalog *catalog, const struct target *s, int64_t t, int direction, struct gap *out,
              struct error *err);
@@ -338,18 +337,18 @@ int gap_find(const struct catalog *catalog, const struct target *s, int64_t t, i
 int gap_at(const struct catalog *catalog, const struct target *s, int64_t t, struct gap *out, struct error *err);
 /* Computes the exact ns that a target lost within [t0, t1], from the state sums alone, in O(log n) per row. A VM is the
  * sum of its vCPUs; the host and a container are the sum of their threads. Threads that execute a vCPU count for the VM
- * only, threads of a container for the container only. */
+ * only, a container's threads for the container only. */
 int steal_time(const struct catalog *catalog, const struct target *s, int64_t t0, int64_t t1, int64_t *ns,
                struct error *err);
 
-/* CPU demand of a target and the part of it that was met, computed from the state sums alone, in O(log n) per row. Rows
- * as in steal_time(). */
+/* A target's CPU demand and the part that was met, computed from the state sums alone, in O(log n) per row. Rows as in
+ * steal_time(). */
 struct demand {
 	int64_t ran, lost;       /* ns; ran + lost is the runnable time; lost as in steal_time() */
-	int64_t vmm_ns;          /* ns of `lost`: VMM time of vCPUs, which is no gap */
+	int64_t vmm_ns;          /* part of `lost`: the vCPUs' VMM time, which is no gap, ns */
 	int64_t slept;           /* ns */
-	int64_t alive;           /* lifetime, ns: all of these, and time in unknown states */
-	unsigned rows;           /* number of rows summed: of a VM the number of its vCPUs */
+	int64_t alive;           /* lifetime, ns: all these, and time in unknown states */
+	unsigned rows;           /* number of rows summed: for a VM, its vCPUs */
 };
 int demand_of(const struct catalog *catalog, const struct target *s, int64_t t0, int64_t t1, struct demand *out,
               struct error *err);
@@ -361,24 +360,24 @@ static inline const char *demand_share_unit(const struct demand *d)
 
 /* ---- Gaps, one after the other --------------------------------------------------------------------------------- */
 
-/* Interval of a gap with one culprit. The intervals of a gap tile it. */
+/* A gap's interval with one culprit. The intervals tile the gap. */
 struct gap_interval {
 	const struct gap *gap;
-	bool of_machine;         /* the interval counts for the lost time of its machine, as in steal_time() */
+	bool of_machine;         /* the interval counts for its machine's lost time, as in steal_time() */
 	const char *victim;      /* name that the thread had longest, raw; NULL: the victim is a vCPU */
 	int64_t start, end;
 	struct actor actor;        /* culprit; its name is `name`, not actor.name */
 	const char *name;        /* ... this, raw */
 	int pcpu;                /* -1: unknown */
 };
-/* Calls fn for each interval of each gap within [from, to] of all vCPUs and of all threads that execute no vCPU: row by
- * row, in order of time; and once with NULL at the end. Names are valid until then. If fn returns other than 0, stops
+/* Calls fn for each interval in each gap within [from, to], on all vCPUs and on all threads that execute no vCPU: row by
+ * row, in time order; and once with NULL at the end. Names are valid until then. If fn returns other than 0, stops
  * and returns that; returns -1 on error. Memory does not grow with the history. progress->tick may be NULL; its unit is
  * rows. */
 int gap_each_interval(const struct catalog *catalog, int64_t from, int64_t to,
                       int (*fn)(void *arg, const struct gap_interval *p), void *arg, const struct progress *progress,
                       struct error *err);
-/* The same for the rows of one target, as in gap_list_open(). */
+/* The same for one target's rows, as in gap_list_open(). */
 int gap_each_interval_of(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to,
                       int (*fn)(void *arg, const struct gap_interval *p), void *arg, struct error *err);
 /* Computes demand_of() for n cells; cell i is [edge[i], edge[i + 1] - 1]. Adds the ns to ran[n] and lost[n]. */
@@ -387,8 +386,8 @@ int demand_cells(const struct catalog *catalog, const struct target *s, const in
 
 /* ---- Victims ---------------------------------------------------------------------------------------------------- */
 
-/* Lost time of a machine or a thread; `lost` as in struct demand, gaps as in struct gap. */
-/* X(code, name): threads of a machine that are one row together */
+/* A machine's or thread's lost time; `lost` as in struct demand, gaps as in struct gap. */
+/* X(code, name): a machine's threads that are one row together */
 #define THREAD_GROUPING_LIST(X) \
 	X(GROUP_NONE, "thread") X(GROUP_BY_NAME, "name") X(GROUP_BY_PROCESS, "process") X(GROUP_BY_CGROUP, "cgroup")
 #define GROUPING_CODE(code, name) code,
@@ -397,19 +396,19 @@ enum thread_grouping { THREAD_GROUPING_LIST(GROUPING_CODE) THREAD_GROUPINGS };
 extern const char *const thread_grouping_name[THREAD_GROUPINGS + 1];  /* NULL-terminated */
 
 struct summary_row {
-	struct target target;    /* of a group: the thread that lost most ... */
+	struct target target;    /* in a group's row: the thread that lost most ... */
 	int64_t most;            /* ... and how much, ns */
-	uint32_t threads, first; /* number of threads; of a group: index of the first in summary.member; 0, 0: a machine */
-	int32_t group_tid;       /* of a group: its process; -1: none */
-	const char *group;       /* of a group: raw name, owned by the summary; NULL: none, or a process or name of one
+	uint32_t threads, first; /* number of threads; first: a group's first index in summary.member; 0, 0: a machine */
+	int32_t group_tid;       /* a group's process; -1: none */
+	const char *group;       /* a group's raw name, owned by the summary; NULL: none, or a process or name with one
 	                          * thread */
-	int64_t start, end;      /* lifetime of the target, cut to the window; closed */
+	int64_t start, end;      /* the target's lifetime, cut to the window; closed */
 	struct demand demand;
 	uint64_t gaps;           /* number of gaps; 0, like all members below, until the gaps were read */
-	int64_t p50, p90, p99;   /* percentiles of the lengths of its gaps, ns, nearest rank; within 1/PERCENTILE_BOUND */
+	int64_t p50, p90, p99;   /* percentiles over its gaps' lengths, ns, nearest rank; within 1/PERCENTILE_BOUND */
 	struct gap longest;      /* longest gap (the first if several are equal), cut to the window; its target is the vCPU
 	                          * or thread with the gap */
-	/* As in struct top_culprit. FLOW_HYPERVISOR of a machine: VMM time was the largest part. */
+	/* As in struct top_culprit. FLOW_HYPERVISOR on a machine: VMM time was the largest part. */
 	struct actor culprit;
 	int64_t culprit_ns;
 	bool has_gaps;           /* its gaps were read */
@@ -431,15 +430,15 @@ enum summary_order { SUMMARY_ORDERS(SUMMARY_ORDER) SUMMARY_ORDER_COUNT };
 
 struct summary {
 	int64_t start, end;
-	struct summary_row *row;  /* machines, then threads that execute no vCPU; sorted by `by`, the threads of the host
+	struct summary_row *row;  /* machines, then threads that execute no vCPU; sorted by `by`, the host's threads
 	                           * last */
 	size_t machines, rows;    /* row[machines .. rows - 1] are threads */
 	char **name;
 	size_t names;
 	bool gaps;                /* the rows contain numbers of gaps */
 	struct thread_groups *groups;  /* NULL: none */
-	uint32_t *member;         /* threads of all groups, group by group: indices into catalog->thread */
-	enum summary_order by;    /* order of the rows */
+	uint32_t *member;         /* all groups' threads, group by group: indices into catalog->thread */
+	enum summary_order by;    /* the rows' order */
 };
 
 struct summary_options {
@@ -447,9 +446,9 @@ struct summary_options {
 	int64_t from, to;
 	bool gaps;                   /* read the gaps; false: demands only, in O(log n) per row */
 	enum thread_grouping grouping;
-	enum summary_order by;       /* order of the rows */
-	size_t top;                  /* read the gaps only of the machines and the first `top` threads or groups that lost time,
-	                              * if the order does not depend on gaps; 0: of all */
+	enum summary_order by;       /* the rows' order */
+	size_t top;                  /* read only gaps on the machines and on the first `top` threads or groups that lost time,
+	                              * if the order does not depend on gaps; 0: all */
 	bool machines_only;          /* no threads; `top` counts machines */
 };
 
@@ -463,10 +462,10 @@ static inline bool summary_order_reads_gaps(enum summary_order by)
 
 struct query *summary_open(const struct catalog *catalog, const struct summary_options *options);
 void summary_release(struct summary *s);
-/* Writes the name of a row: "Debian/151 x", of a group "Debian/x (8 threads)"; is_key: without the number. Returns buf. */
+/* Writes a row's name: "Debian/151 x", a group's "Debian/x (8 threads)"; is_key: without the number. Returns buf. */
 char *summary_row_text(const struct catalog *catalog, const struct summary_row *row, bool is_key, char *buf, size_t size);
 
-/* ---- Lists of gaps -------------------------------------------------------------------------------------------- */
+/* ---- Gap lists -------------------------------------------------------------------------------------------- */
 #define LENGTH_BINS 63  /* histogram by length: bin i counts lengths from 2^i to 2^(i + 1) - 1 ns; bin 0 counts also 0 */
 unsigned length_bin(int64_t ns);
 
@@ -479,12 +478,12 @@ struct gap_options {
 
 struct gap_item {
 	struct gap gap;
-	size_t culprit;          /* first culprit of the gap in list->culprit */
-	size_t culprits;         /* number of its culprits, longest first: durations add up to the gap, shares are of the gap */
+	size_t culprit;          /* the gap's first culprit in list->culprit */
+	size_t culprits;         /* number of its culprits, longest first: their durations add up to the gap */
 	struct top_culprit top;        /* the main one */
 };
 
-/* Distribution of the lengths of all gaps of at least gap_options.min, including the gaps that `top` omits. */
+/* Distribution of lengths over all gaps from gap_options.min on, including the gaps that `top` omits. */
 struct gap_lengths {
 	struct target target;      /* vCPU or thread; unset in gap_list.all */
 	uint64_t count;
@@ -505,8 +504,8 @@ struct gap_list {
 	size_t names;
 };
 
-/* Starts the query for the gaps of a vCPU, a thread, a VM (its vCPUs), the host or a container (its threads); s NULL: of
- * all VMs. With min <= 1, total == steal_time() of the same window. */
+/* Starts the query for the gaps of a vCPU, a thread, a VM (its vCPUs), the host or a container (its threads); s NULL:
+ * all VMs. With min <= 1, total == steal_time() in the same window. */
 struct query *gap_list_open(const struct catalog *catalog, const struct target *s, const struct gap_options *options);
 void gap_list_release(struct gap_list *l);
 
@@ -518,7 +517,7 @@ struct steal_cell {
 	struct actor victim;     /* kind FLOW_RUNNING. By machine: tid is -1 and name 0, also of culprits */
 	struct actor culprit;
 	int64_t ns;
-	double share;            /* ns / lost time of the victim: the shares of a victim add up to 1 */
+	double share;            /* ns / the victim's lost time: a victim's shares add up to 1 */
 };
 
 struct steal {
@@ -536,33 +535,33 @@ struct steal_options {
 	enum steal_by by;
 	const struct target *only;  /* only this victim: a machine, vCPU or thread; NULL: all */
 	int64_t from, to;
-	size_t most;             /* limit of cells by thread: with more cells, the answer is by machine; 0: no limit */
-	enum thread_grouping grouping;  /* by thread: of victims and culprits */
+	size_t most;             /* maximum number of cells by thread: with more, the answer is by machine; 0: no limit */
+	enum thread_grouping grouping;  /* by thread: groups victims and culprits */
 };
 
 /* Starts the query for the time that each victim lost to each culprit within [from, to].
  *
  * - By machine: a VM is the sum of its vCPUs, the host and containers are the sum of their threads, as in steal_time().
- * - By thread: each thread that executes no vCPU. If the target is a vCPU: that vCPU under the name of its machine.
+ * - By thread: each thread that executes no vCPU. If the target is a vCPU: that vCPU under its machine's name.
  *
- * Conservation: the cells of a victim add up to its steal_time(). */
+ * Conservation: a victim's cells add up to its steal_time(). */
 struct query *steal_open(const struct catalog *catalog, const struct steal_options *options);
 void steal_release(struct steal *s);
 
 /* ---- VM exits --------------------------------------------------------------------------------------------------- */
 
-/* VM exits of a vCPU for one reason; with by_thread also for one guest thread. */
+/* A vCPU's VM exits for one reason; with by_thread also for one guest thread. */
 struct exit_row {
 	uint32_t vcpu;           /* index into catalog->cpu */
-	int32_t tid;             /* thread of the guest that was current; 0: its idle task; -1: all threads, or unknown */
-	uint32_t name;           /* name of that thread: index into exit_list.name */
+	int32_t tid;             /* guest thread that was current; 0: the guest's idle task; -1: all threads, or unknown */
+	uint32_t name;           /* that thread's name: index into exit_list.name */
 	uint32_t reason;         /* exit reason: index into exit_list.name; the kernel's name for that architecture, or a
 	                          * number */
 	uint64_t count;          /* number of exits that start in the window */
-	uint64_t timed;          /* number of these with a recorded re-entry; the times below cover only them */
+	uint64_t timed;          /* the exits with a recorded re-entry; the times below cover only them */
 	int64_t total;           /* ns from exit to re-entry, also if the re-entry is after the window */
 	int64_t min, p99, max;   /* ns; p99 by nearest rank; 0 if `timed` is 0 */
-	int64_t max_at;          /* start of the longest exit; of the first if several are equal */
+	int64_t max_at;          /* when the longest exit started; the first one if several are equal */
 	uint64_t bin[LENGTH_BINS];  /* number of timed exits by length */
 };
 
@@ -571,27 +570,27 @@ struct exit_list {
 	size_t rows;
 	char **name;             /* raw names: escape before printing */
 	size_t names;
-	unsigned vcpus, silent;  /* number of vCPUs in the answer; number of these without any exit in the history */
+	unsigned vcpus, silent;  /* number of vCPUs in the answer; those without any exit in the history */
 };
 
 struct exit_options {
 	const struct target *only;  /* a machine, a vCPU, its host thread, a guest's thread; the host or NULL: all VMs */
 	int64_t from, to;
-	bool by_thread;          /* add rows per guest thread; their sums are the row of the vCPU */
+	bool by_thread;          /* add rows per guest thread; their sums are the vCPU's row */
 	/* Called at the start of each exit (`reason`: index into exit_list.name); the list then has no rows. NULL: build the
 	 * list. */
 	void (*begins)(void *arg, uint32_t vcpu, uint32_t reason, int64_t t);
 	void *arg;
 };
 
-/* Starts the query for VM exits with the time from the exit to the next entry of the same vCPU, as in `perf kvm stat`.
- * Returns NULL and sets *err for a target without exits, such as a CPU of the host. */
+/* Starts the query for VM exits with the time from the exit to the same vCPU's next entry, as in `perf kvm stat`. Returns
+ * NULL and sets *err for a target without exits, such as a pCPU. */
 struct query *exits_open(const struct catalog *catalog, const struct exit_options *options, struct error *err);
 void exits_release(struct exit_list *l);
 
 /* ---- Critical path ---------------------------------------------------------------------------------------------- */
 
-/* Relation between the actor of an interval and the actor of the following interval. */
+/* Relation between an interval's actor and the next interval's actor. */
 #define PATH_EDGES(X) \
 	X(EDGE_START, "start")      /* the actor is the target */ \
 	X(EDGE_WAKE, "wake")        /* a thread that woke the next actor */ \
@@ -626,19 +625,19 @@ struct path_sum {
 };
 
 struct path {
-	int64_t start, end;          /* the window, cut to the lifetime of the target */
+	int64_t start, end;          /* the window, cut to the target's lifetime */
 	struct path_interval *interval;    /* tiles the window */
 	size_t intervals;
 	struct path_sum *sum;        /* longest first */
 	size_t sums;
-	int64_t unknown;             /* ns of the window without a known actor */
+	int64_t unknown;             /* time without a known actor, ns */
 	char **name;                 /* raw names: escape before printing */
 	size_t names;
 };
 
-/* Starts the query for the causes of the time that a thread or vCPU took from `from` to `to`. While the target runs, the
- * cause is the target; while it waits for a CPU, the culprit that has the CPU; while it sleeps, the activity of its
- * waker, in any machine, recursively. FLOW_UNKNOWN: no event proves the cause, and no event is close enough to infer it.
+/* Starts the query for the reasons why a thread or vCPU took the time from `from` to `to`. While the target runs, the
+ * cause is the target; while it waits for a CPU, the culprit that has the CPU; while it sleeps, its waker's activity,
+ * on any machine, recursively. FLOW_UNKNOWN: no event proves the cause, and no event is close enough to infer it.
  * Returns NULL on error. */
 struct query *path_open(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to,
                         struct error *err);  /* NULL: error */
@@ -646,15 +645,15 @@ void path_release(struct path *p);
 
 /* ---- Lock waits ------------------------------------------------------------------------------------------------- */
 
-/* A wait of a thread for a lock, or the spinning of a vCPU. */
+/* A thread's wait for a lock, or a vCPU's spinning. */
 struct lock_wait {
 	struct actor waiter;         /* tid -1: unknown, the vCPU's guest has no trace */
 	int32_t vcpu;                /* vCPU that spins, if only VM exits show the wait: index into catalog->cpu; -1: lock
 	                              * events show the wait */
 	int64_t start, end;          /* ns, closed; within the window */
 	uint32_t kind;               /* "mutex", "futex", ... or "pause" (spinning): index into the names */
-	struct actor holder;         /* owner of the lock, or the suspected owner; machine -1: unknown */
-	uint32_t suspects;           /* name of the candidates, "104 or 105", if several holders are equally likely and
+	struct actor holder;         /* the lock's owner, or the suspected owner; machine -1: unknown */
+	uint32_t suspects;           /* the candidates' name, "104 or 105", if several holders are equally likely and
 	                              * `holder` is unset; otherwise 0 */
 	struct actor culprit;          /* actor that kept the holder off the CPU longest, or the waiter if the holder lost
 	                                * nothing; machine -1: none */
@@ -662,7 +661,7 @@ struct lock_wait {
 	                                   * waited for */
 	int64_t waiter_lost_ns;           /* ns that the waiter itself lost: after its wakeup, or while it spun */
 	bool spins;                  /* spinning, not asleep */
-	double suspicion;            /* if no event names the holder: share of the wait in which the suspect had no CPU;
+	double suspicion;            /* if no event names the holder: the wait's share in which the suspect had no CPU;
 	                              * otherwise 0 */
 };
 
@@ -673,21 +672,21 @@ struct lock_list {
 	size_t names;
 };
 
-/* Starts the query for the lock waits of a thread (and of vCPUs that spin while the thread is current), a vCPU (spinning
- * only), a machine, or all machines (NULL). */
+/* Starts the query for lock waits: a thread's (with vCPUs that spin while the thread is current), a vCPU's (spinning only),
+ * a machine's, or all machines' (NULL). */
 struct query *locks_open(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to);
-/* Returns true if the history contains lock events of the machine. */
+/* Returns true if the history contains the machine's lock events. */
 bool locks_have_events(const struct catalog *catalog, uint32_t machine);
 void locks_release(struct lock_list *l);
 
 /* ---- Shared cores ------------------------------------------------------------------------------------ */
 
-/* Time that was given but worth less: time on a core of which another CPU was busy, below the base frequency, or on another
- * NUMA node than the memory; and moves between CPUs.
+/* Time that was given but worth less: on a core whose other CPU was busy, below the base frequency, or on another NUMA node
+ * than the memory; and moves between CPUs.
  *
- * These times are parts of `ran` and never of `lost`. They need the topology of the host (stealscope-session(5)). */
+ * These times are parts of `ran`, never of `lost`. They need the host's topology (stealscope-session(5)). */
 
-#define SLOW_PERCENT 90  /* a CPU is slow below this part of its base frequency */
+#define SLOW_PERCENT 90  /* a CPU is slow below this percentage of its base frequency */
 
 /* Hardware counters in the part of the time in which both counted (see counter_walk.c). */
 struct core_counts { int64_t ns, instructions, cycles; };
@@ -700,50 +699,50 @@ static inline double core_ipc(const struct core_counts *c)
 struct core_time {
 	/* ns. ran == alone + shared + unknown, and as in struct demand */
 	int64_t ran;
-	int64_t alone;       /* the other CPUs of the core were idle, or the core has only one CPU */
-	int64_t shared;      /* another CPU of the core was busy */
-	int64_t unknown;     /* the core, or the use of its other CPUs, is unknown */
+	int64_t alone;       /* the core's other CPUs were idle, or the core has only one CPU */
+	int64_t shared;      /* another CPU in the core was busy */
+	int64_t unknown;     /* the core, or whether its other CPUs were busy, is unknown */
 	/* ns */
-	int64_t slow;        /* ran below SLOW_PERCENT of the base frequency; part of `clocked` */
+	int64_t slow;        /* ran slower than SLOW_PERCENT; part of `clocked` */
 	int64_t clocked;     /* ran on a CPU with known base and current frequency */
-	int64_t remote;      /* ran on another node than most of the VM's memory; part of `placed` */
+	int64_t remote;      /* ran on another node than the VM's main memory node; part of `placed` */
 	int64_t placed;      /* ran on a known node, and the VM has a known memory node */
-	/* number of moves: it ran on another CPU than before, of another last-level cache, of another node */
+	/* how often it ran on another CPU than before, with another last-level cache, on another node */
 	int64_t moves, llc_moves, node_moves;
 };
 
-/* Time that a row shared its core with one user of another CPU of the core. On cores with two CPUs the sharers of a row
- * add up to its `shared`; with more CPUs, several of them may be busy at a time, and each counts. */
+/* Time that a row shared its core with one user on another CPU in the core. On cores with two CPUs a row's sharers add up
+ * to its `shared`; with more CPUs, several may be busy at a time, and each counts. */
 struct core_sharer {
-	struct actor actor;  /* a vCPU (tid -1, name "vCPU0"), a thread of the host, or an interrupt handler */
+	struct actor actor;  /* a vCPU (tid -1, name "vCPU0"), a host thread, or an interrupt handler */
 	int64_t ns;
-	struct core_counts counts;  /* of the target, beside this sharer */
+	struct core_counts counts;  /* the target's, beside this sharer */
 };
 
 struct core_row {
 	struct target target;
 	struct core_time time;
-	struct core_counts counts, alone, shared;  /* of all time; of time alone on the core; of time beside any sharer */
+	struct core_counts counts, alone, shared;  /* in all time; in time alone on the core; beside any sharer */
 	size_t sharer, sharers;  /* its sharers are share->sharer[sharer .. sharer + sharers - 1], longest first */
 };
 
 struct core_share {
 	int64_t start, end;
-	struct core_row *row;    /* in the order of the targets */
+	struct core_row *row;    /* in the targets' order */
 	size_t rows;
 	struct core_sharer *sharer;
 	size_t sharers;
-	char **name;             /* raw names of the actors: escape before printing */
+	char **name;             /* the actors' raw names: escape before printing */
 	size_t names;
-	bool cores;              /* the history contains the cores of pCPUs */
+	bool cores;              /* the history contains the pCPUs' cores */
 	bool counters;           /* the history contains instructions and cycles */
 	bool siblings;           /* the host has cores with several CPUs */
 	bool frequencies;        /* the history contains frequencies and base frequencies */
 	bool nodes;              /* the host has several NUMA nodes, and a VM has a known memory node */
 };
 
-/* Lists the vCPUs and threads of an answer about a target (NULL: all): vCPUs, and threads of the host and of containers
- * that are no vCPUs; or the vCPU or thread itself. The caller frees *out. Returns their number. */
+/* Lists the vCPUs and threads in an answer about a target (NULL: all): vCPUs, and the host's and containers' threads that
+ * execute no vCPU; or the vCPU or thread itself. The caller frees *out. Returns their number. */
 size_t core_share_targets(const struct catalog *catalog, const struct target *only, struct target **out);
 void core_share_sort(struct core_share *s);  /* sorts the rows by shared time, longest first */
 
@@ -751,20 +750,19 @@ void core_share_sort(struct core_share *s);  /* sorts the rows by shared time, l
  * sum of their threads, as in steal_time(). The targets are copied. */
 struct query *core_share_open(const struct catalog *catalog, const struct target *target, size_t n, int64_t from,
                               int64_t to);
-/* The same for the rows of a summary. Returns NULL if the topology is unknown, and for groups of threads. */
+/* The same for a summary's rows. Returns NULL if the topology is unknown, and for thread groups. */
 struct query *core_share_open_summary(const struct catalog *catalog, const struct summary *s);
 void core_share_release(struct core_share *s);
 
 /* ---- Culprit sums ------------------------------------------------------------------------------------ */
 
-/* Sums of gaps by culprit of any window. */
+/* Gap sums by culprit, in any window. */
 
-/* Computes the sums of a history, from which any window is answered without reading its gaps, and writes them into it: for
- * history_derive(). arg: const unsigned *, the number of threads (see parallel_workers()); NULL: one
- * per core. */
+/* Computes a history's sums, which answer any window without reading its gaps, and writes them into it: for
+ * history_derive(). arg: const unsigned *, the number of threads (see parallel_workers()); NULL: one per core. */
 int culprit_sums_derive(void *arg, const struct history *h, struct history_builder *b, struct error *err);
 
-/* Percentiles of sums are those of a histogram: they differ from the exact ones by at most 1/PERCENTILE_BOUND. */
+/* The sums' percentiles come from a histogram: they differ from the exact ones by at most 1/PERCENTILE_BOUND. */
 #define PERCENTILE_BOUND 128
 
 /* Time that one culprit took. */
@@ -776,12 +774,12 @@ struct culprit_ns {
 	int64_t longest_start;   /* ... and its time: see culprit_sums.precision */
 };
 
-/* Gaps of a vCPU or thread within the window; gaps at its edges are cut there. */
+/* A vCPU's or thread's gaps within the window; gaps at its edges are cut there. */
 struct culprit_sums_row {
 	struct target target;
 	uint32_t machine;        /* its machine */
 	uint64_t gaps;
-	int64_t lost;            /* sum of the gaps, ns: lost time without VMM time of vCPUs */
+	int64_t lost;            /* sum of the gaps, ns: lost time without the vCPUs' VMM time */
 	int64_t longest, longest_start;  /* ns, and its time; the first one if several are equal */
 	struct culprit_ns *culprit;  /* ascending; they add up to `lost` */
 	size_t culprits;
@@ -789,67 +787,67 @@ struct culprit_sums_row {
 
 struct culprit_sums {
 	int64_t start, end;
-	int64_t precision;       /* the longest interval of a culprit starts so many ns after longest_start, or less */
+	int64_t precision;       /* a culprit's longest interval starts at most so many ns after longest_start */
 	struct culprit_sums_row *row;  /* rows with gaps: vCPUs, then threads */
 	size_t rows;
 	struct actor *actor;
 	size_t actors;
-	char **name;             /* raw names of the actors */
+	char **name;             /* the actors' raw names */
 	size_t names;
 };
 
-/* Starts the query for the sums of the vCPUs of a VM, the threads of the host or of a container, one vCPU or one thread; s
- * NULL: of all vCPUs and all threads that execute none. Few blocks of the history and two sweeps of the parts before and
- * after them answer it: about 1 ms for 100 rows, whatever the length of the window. */
+/* Starts the query for the sums of a VM's vCPUs, the host's or a container's threads, one vCPU or one thread; s NULL: all
+ * vCPUs and all threads that execute none. It reads few blocks from the history, and sweeps the window before and after
+ * them: about 1 ms for 100 rows, however long the window is. */
 struct query *culprit_sums_open(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to);
-/* Returns the row of a vCPU or thread; NULL: it has no gaps. */
+/* Returns a vCPU's or thread's row; NULL: it has no gaps. */
 const struct culprit_sums_row *culprit_sums_row_of(const struct culprit_sums *s, const struct catalog *catalog,
                                                    const struct target *target);
 void culprit_sums_release(struct culprit_sums *s);
 
 /* ---- Culprits waiting -------------------------------------------------------------------------------- */
 
-/* The longest wait of a target, and the wait in which a given culprit took most. */
+/* A target's longest wait, and the wait in which a given culprit took most. */
 
 struct culprit_waits {
 	struct gap longest;        /* longest gap; valid if found */
 	struct actor longest_by;   /* its main culprit, as in struct top_culprit; FLOW_RUNNING: none */
-	char longest_name[128];    /* raw name of that culprit; "": none */
+	char longest_name[128];    /* that culprit's raw name; "": none */
 	struct gap taken;          /* gap in which the given culprit took most; valid if taken_ns > 0 */
-	int64_t taken_ns;          /* ns of `taken` that the culprit took */
+	int64_t taken_ns;          /* time in `taken` that the culprit took, ns */
 	bool found;
 };
 
-/* Reads the gaps of `read` (a machine, vCPU or thread) within [from, to]; their culprits are named from the view of the
- * victim. culprit, name: a top culprit of the victim and its raw name. Calls `stop` now and then, and returns 1 if it
- * returns true. Returns 0, or -1 on error. */
+/* Reads the gaps that `read` (a machine, vCPU or thread) has within [from, to]; names culprits from the victim's view.
+ * culprit, name: the victim's top culprit and its raw name. Calls `stop` now and then, and returns 1 if it returns true.
+ * Returns 0, or -1 on error. */
 int culprit_waits_of(const struct catalog *catalog, const struct target *victim, const struct target *read, int64_t from,
                      int64_t to, const struct actor *culprit, const char *name, bool (*stop)(void *arg), void *arg,
                      struct culprit_waits *out, struct error *err);
 
-/* ---- Wakers of idle vCPUs --------------------------------------------------------------------------------------- */
+/* ---- Idle vCPUs' wakers ----------------------------------------------------------------------------------------- */
 
 #define WAIT_KINDS(X) \
-	X(WAIT_TIMER, "timer")      /* timer of the guest, or of the host for the guest */ \
-	X(WAIT_IPI, "ipi")          /* another vCPU of the same guest */ \
+	X(WAIT_TIMER, "timer")      /* the guest's timer, or the host's for the guest */ \
+	X(WAIT_IPI, "ipi")          /* another vCPU in the same guest */ \
 	X(WAIT_NET, "net")          /* thread that moves the guest's packets, or a packet */ \
-	X(WAIT_DEVICE, "device")    /* another thread of the VM's monitor, or a device's interrupt */ \
-	X(WAIT_TASK, "task")        /* any other thread of the host */ \
-	X(WAIT_STOPPED, "stopped")  /* the monitor pauses or resumes the VM: a pause, a migration */ \
+	X(WAIT_DEVICE, "device")    /* another thread in the VMM process, or a device's interrupt */ \
+	X(WAIT_TASK, "task")        /* any other host thread */ \
+	X(WAIT_STOPPED, "stopped")  /* the VMM pauses or resumes the VM: a pause, a migration */ \
 	X(WAIT_UNKNOWN, "unknown")  /* no event shows the waker */
 #define WAIT_CODE(code, name) code,
 enum wait_kind { WAIT_KINDS(WAIT_CODE) WAIT_KIND_COUNT };
 #undef WAIT_CODE
 extern const char *const wait_kind_name[WAIT_KIND_COUNT];
 
-/* Sleeps of an idle vCPU, or of a thread, that one actor ended. */
+/* An idle vCPU's or a thread's sleeps that one actor ended. */
 struct wait_row {
 	uint32_t vcpu;           /* index into catalog->cpu; UINT32_MAX: the target is a thread */
 	enum wait_kind kind;
 	struct actor by;         /* the waking thread or handler (tid -1); machine -1: unknown */
 	uint64_t count;
-	int64_t total;           /* sum of the sleeps within the window, ns */
-	double share;            /* total / all sleeps of the vCPU */
+	int64_t total;           /* time asleep within the window, ns */
+	double share;            /* total / all the vCPU's sleeps */
 };
 
 struct wait_list {
@@ -859,22 +857,22 @@ struct wait_list {
 	size_t names;
 };
 
-/* Starts the query for the wakers of a vCPU, of the vCPUs of a VM, or of all vCPUs (NULL), from the host's events alone;
- * for a thread, the wakers that ended its sleeps. */
+/* Starts the query for a vCPU's wakers, those for all its vCPUs if the target is a VM, or for all vCPUs (NULL), from the
+ * host's events alone; for a thread, the wakers that ended its sleeps. */
 struct query *waits_open(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to);
 void waits_release(struct wait_list *l);
 
 /* ---- Halt polling ---------------------------------------------------------------------------------------------- */
 
-/* Halts of a vCPU that the host polled before it blocked the thread, with one outcome. */
+/* A vCPU's halts that the host polled before it blocked the thread, with one outcome. */
 struct poll_row {
 	uint32_t vcpu;           /* index into catalog->cpu */
 	enum poll_outcome outcome;  /* won or lost */
 	uint64_t count;
 	int64_t total;           /* polling time within the window, ns */
-	uint64_t timed;          /* number of halts with a recorded next VM entry; the times below cover only them */
-	int64_t p50, p99, max;   /* ns from the end of the poll (or the wakeup of the blocked thread) to that entry */
-	int64_t others_ns;            /* sum of the ns that other threads waited for the polling pCPU; 0 for nested VMs */
+	uint64_t timed;          /* halts with a recorded next VM entry; the times below cover only them */
+	int64_t p50, p99, max;   /* ns from the poll's end (or the blocked thread's wakeup) to that entry */
+	int64_t others_ns;            /* time that other threads waited for the polling pCPU, ns; 0 for nested VMs */
 	struct target victim;   /* vCPU or host thread that waited longest for the polling pCPU: valid if victim_ns > 0 */
 	int64_t victim_ns;       /* ns that the victim waited; 0: none */
 };
@@ -882,12 +880,12 @@ struct poll_row {
 struct poll_list {
 	struct poll_row *row;    /* sorted by vCPU and outcome */
 	size_t rows;
-	unsigned vcpus, silent;  /* number of vCPUs in the answer; number of these without any poll in the history */
-	unsigned unknown_vcpus;         /* number of vCPUs with an interval in which polling is unknown */
-	int64_t unknown_ns;       /* sum of these intervals, ns */
+	unsigned vcpus, silent;  /* number of vCPUs in the answer; those without any poll in the history */
+	unsigned unknown_vcpus;         /* vCPUs with an interval in which polling is unknown */
+	int64_t unknown_ns;       /* these intervals together, ns */
 };
 
-/* Finds the polled halts of a vCPU, a VM, or all (NULL). */
+/* Finds a vCPU's or VM's polled halts, or all (NULL). */
 int polls_of(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to, struct poll_list *out,
              struct error *err);
 void polls_release(struct poll_list *l);
@@ -896,25 +894,25 @@ void polls_release(struct poll_list *l);
 int polled_time(const struct catalog *catalog, const struct target *s, int64_t t0, int64_t t1,
                 int64_t ns[POLL_OUTCOME_COUNT], bool *is_recorded, struct error *err);
 
-/* ---- Preempted code of the guest's kernel ----------------------------------------------------------------------- */
+/* ---- Preempted code in the guest's kernel ----------------------------------------------------------------------- */
 
-/* Preemptions of a vCPU at one instruction of its guest's kernel, or (address 0) in user space. */
+/* A vCPU's preemptions at one instruction in its guest's kernel, or (address 0) in user space. */
 struct preempted_code_row {
 	uint32_t vcpu;           /* index into catalog->cpu */
 	int64_t address;         /* guest address at the VM exit; 0: user space; kernel addresses are negative */
 	uint64_t count;
-	int64_t total, longest;  /* sum and longest of the preemptions within the window, ns */
-	int64_t longest_at;      /* start of the longest preemption (the first if several are equal), ns */
+	int64_t total, longest;  /* all preemptions and the longest one within the window, ns */
+	int64_t longest_at;      /* when the longest preemption (the first if several are equal) started, ns */
 };
 
 struct preempted_code_list {
 	struct preempted_code_row *row;  /* sorted by vCPU, then by total, longest first */
 	size_t rows;
-	uint64_t preempted, kernel;  /* number of preemptions; number of these in the guest's kernel */
-	unsigned vcpus, silent;  /* number of vCPUs in the answer; number of these without recorded addresses */
+	uint64_t preempted, kernel;  /* number of preemptions; those in the guest's kernel */
+	unsigned vcpus, silent;  /* number of vCPUs in the answer; those without recorded addresses */
 };
 
-/* Finds the preemptions of a vCPU, of a VM, or of all VMs (NULL): the guest was runnable when the host took the CPU. */
+/* Finds a vCPU's, a VM's or all VMs' (NULL) preemptions: the guest was runnable when the host took the CPU. */
 int preempted_code_of(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to,
                       struct preempted_code_list *out, struct error *err);
 void preempted_code_release(struct preempted_code_list *l);
@@ -925,15 +923,15 @@ void preempted_code_release(struct preempted_code_list *l);
 
 /* A guest thread (or, if no thread ran, the guest's idle task) that wakes an idle vCPU periodically. */
 struct periodic {
-	int32_t machine, tid;     /* tid 0: the idle task of the guest handled a timer, no thread ran */
+	int32_t machine, tid;     /* tid 0: the guest's idle task handled a timer, no thread ran */
 	uint32_t name;
 	uint32_t vcpu;           /* index into catalog->cpu */
 	int64_t period;          /* median time between wakeups, ns */
-	double regular;          /* share of these times within 10 % of the period, or of twice the period */
+	double regular;          /* share of these times that differ at most 10 % from one or two periods */
 	uint64_t wakeups;
 	int64_t busy;            /* ns that the vCPU's thread was on a pCPU for these wakeups */
 	int64_t cost;            /* ns for which these wakeups kept other threads off a pCPU */
-	uint64_t switches;       /* number of wakeups that kept another thread off a pCPU */
+	uint64_t switches;       /* wakeups that kept another thread off a pCPU */
 };
 
 struct periodic_list {
@@ -947,13 +945,13 @@ int periodic_timers_of(const struct catalog *catalog, int64_t from, int64_t to, 
                        struct error *err);
 void periodic_release(struct periodic_list *l);
 
-/* ---- Queries of the viewer --------------------------------------------------------------------------- */
+/* ---- The viewer's queries ---------------------------------------------------------------------------- */
 
-/* Work of another program part as a query, so that one worker runs all of them. */
+/* Another program part's work as a query, so that one worker runs all queries. */
 
 struct task_kind {
-	/* Works on the task; until: end of the time slice, ns, CLOCK_MONOTONIC. Returns 1 at its end, 0 if there is more to do,
-	 * -1 on error. */
+	/* Works on the task; until: when the time slice ends, ns, CLOCK_MONOTONIC. Returns 1 at its end, 0 if there is more to
+	 * do, -1 on error. */
 	int (*step)(void *state, int64_t until, struct error *err);
 	void (*release)(void *state);  /* frees the state */
 };
@@ -969,18 +967,18 @@ enum actor_style {
 	ACTOR_PLAIN,     /* csv and json: "host/2101 burnP6", "hypervisor for Debian/3525 critical_task",
 	                  * "host irq/46-iwlwifi", "idle CPU", "quota", "waiting for host/43 qemu-io", "unknown" */
 	ACTOR_SHOWN,     /* tables: an actor that is no thread or machine in parentheses: "(idle CPU)", "(throttled)" */
-	ACTOR_SENTENCE,  /* a part of a sentence: "a timer interrupt of the host", "its own CPU limit" */
+	ACTOR_SENTENCE,  /* in a sentence: "a timer interrupt of the host", "its own CPU limit" */
 	ACTOR_LABEL,     /* the name without machine and TID: "burnP6", "hypervisor" */
 };
-/* Writes an actor, escaped. name: raw; NULL: none. self: target of the text, so that its own machine becomes "other
+/* Writes an actor, escaped. name: raw; NULL: none. self: the text's target, so that its own machine becomes "other
  * threads of Debian"; NULL: none. Returns buf. */
 char *actor_text(const struct catalog *catalog, const struct actor *actor, const char *name, enum actor_style style,
                  const struct target *self, char *buf, size_t size);
-/* Returns the raw name of an actor without its machine and TID: the name, or "NAME or provider" in buf if it is uncertain
- * which of both it was (FLOW_CURRENT). */
+/* Returns an actor's raw name without its machine and TID: the name, or "NAME or provider" in buf if it is uncertain which
+ * one it was (FLOW_CURRENT). */
 const char *actor_name_text(const struct actor *actor, const char *name, char buf[ACTOR_TEXT]);
 
-/* Returns the raw name of a state of the target; "not alive" for null, "" if it has no name. */
+/* Returns the raw name of the target's state; "not alive" for null, "" if it has no name. */
 const char *target_state_name(const struct catalog *catalog, const struct target *s, int64_t state);
 
 /* Writes a few plain sentences, one per line, escaped, on a thread or vCPU within [from, to]: its activity, its delays,
@@ -992,7 +990,7 @@ int explain_window(const struct catalog *catalog, const struct target *s, int64_
  * gap takes several steps. */
 struct query *explain_open(const struct catalog *catalog, const struct target *s, int64_t t, struct error *err);
 /* Starts the query for one line of the viewer, a char * without newline: "Debian/vCPU0 12:03:04.1139 PREEMPTED 5.21 ms by
- * host/2101 burnP6 on CPU3". The time is the start of the interval (or gap) that contains t. */
+ * host/2101 burnP6 on CPU3". The time is when the interval (or gap) that contains t starts. */
 struct query *status_open(const struct catalog *catalog, const struct target *s, int64_t t);
 
 /* A flow as a tree: groups (machines, waiting, idle, limits) by time, each followed by its entries. */
@@ -1000,7 +998,7 @@ struct flow_row {
 	const struct flow_entry *entry;  /* NULL: a group */
 	int32_t group;                   /* machine, or a negative number */
 	int64_t duration;                /* ns */
-	uint32_t kind;                   /* of the entry; of a group: of its first entry */
+	uint32_t kind;                   /* the entry's; a group's first entry's */
 };
 struct flow_tree {
 	struct flow_row *row;
@@ -1014,15 +1012,15 @@ bool flow_row_contains(const struct flow_row *r, const struct flow_entry *e);  /
 void flow_row_text(const struct catalog *catalog, const struct flow *f, const struct flow_row *r, char *buf, size_t size);
 
 struct flow_text {
-	int width;                  /* width of the text in columns; 0: 80 */
+	int width;                  /* the text's width in columns; 0: 80 */
 	double threshold;           /* entries with a smaller share are counted but not printed: 0.001 = 0.1 % */
-	bool intervals;             /* print also the list of intervals, if the flow contains it */
+	bool intervals;             /* print also the intervals, if the flow contains them */
 	const char *const *header;  /* lines to print first (trace, clock error, losses), escaped; NULL: none */
 	size_t headers;
 };
 
-unsigned flow_text_columns(int width);  /* returns the width of the bar lanes, for flow_options.columns */
-/* Writes a tree of machines and threads with durations, shares and a bar lane, and the number of entries below the
+unsigned flow_text_columns(int width);  /* returns the bar lanes' width, for flow_options.columns */
+/* Writes machines and threads as a tree, with durations, shares and a bar lane, and how many entries are below the
  * threshold. */
 int flow_write_text(const struct catalog *catalog, const struct flow *f, const struct target *s,
                     const struct flow_text *options, FILE *to, struct error *err);
@@ -1042,9 +1040,9 @@ int flow_write_text(const struct catalog *catalog, const struct flow *f, const s
 	X(FINDING_CHAIN, "chain")                  /* the culprit delayed a thread for which the target waited */ \
 	X(FINDING_OVERCOMMITTED, "overcommitted")  /* many VMs compete for few CPUs, no single one is the culprit */ \
 	X(FINDING_LIMIT_SET, "limit")              /* a quota, pause, migration or page fault: culprit.reason */ \
-	X(FINDING_OWN_THREADS, "own-threads")      /* threads of the same machine or process compete for its CPUs */ \
+	X(FINDING_OWN_THREADS, "own-threads")      /* threads on the same machine, or in one process, compete for CPUs */ \
 	X(FINDING_VM_EXITS, "vm-exits")            /* the hypervisor worked on behalf of the target */ \
-	X(FINDING_HOST_BLOCKED, "host-blocked")    /* the host thread of a vCPU slept while the guest had work */ \
+	X(FINDING_HOST_BLOCKED, "host-blocked")    /* a vCPU's host thread slept while the guest had work */ \
 	X(FINDING_LATENCY, "wakeup-latency")       /* the CPU was idle */ \
 	X(FINDING_UNKNOWN, "unknown")              /* events are missing, or no source shows stolen time */ \
 	X(FINDING_NOTHING, "nothing")              /* the recording does not show who ran: nothing can be said */
@@ -1057,12 +1055,12 @@ extern const char *const finding_kind_name[FINDING_KIND_COUNT];
 #define FINDING_WANTED_MIN 0.01     /* ... if it wanted at least this share of the window, ... */
 #define FINDING_WAIT_MIN 10000000   /* ... or had one wait of this length, ns */
 
-/* The interval that shows a finding best: the longest one in which the culprit kept the target off its CPU. Of a chain
- * the target is the thread that the culprit delayed. */
+/* The interval that shows a finding best: the longest one in which the culprit kept the target off its CPU. In a chain the
+ * target is the thread that the culprit delayed. */
 struct moment {
 	struct target target;           /* a vCPU or a thread */
 	struct actor culprit;           /* `name` is not set */
-	char culprit_text[ACTOR_TEXT];  /* as in the csv of gaps */
+	char culprit_text[ACTOR_TEXT];  /* as `gaps` writes it in csv */
 	int64_t start, end;             /* ns, closed; end < start: the finding has no moment */
 };
 
@@ -1075,17 +1073,17 @@ struct finding {
 	int64_t ns;                 /* ns that the culprit took; 0: none */
 	double share;               /* ns / base */
 	const char *base;           /* "wanted": time that the target ran and lost; "life": its lifetime; "": no share */
-	uint64_t intervals;         /* number of intervals in which the culprit took ns */
+	uint64_t intervals;         /* number of intervals in which the culprit took time */
 	bool inferred;              /* chain: most waits were inferred from the nearest events */
-	double unknown;             /* share of the target's life in unknown states */
+	double unknown;             /* time in unknown states / the target's lifetime */
 	enum note_code why;         /* note on why the culprit, or everything, is unknown; NOTE_CODE_COUNT: none */
 	struct moment moment;
-	char command[ACTOR_TEXT];   /* arguments of stealscope that show the moment; FILE stands for the history; "": none */
-	size_t main_bytes;          /* length of the first clause of `text`: where to cut for a narrow screen */
+	char command[ACTOR_TEXT];   /* stealscope arguments that show the moment; FILE stands for the history; "": none */
+	size_t main_bytes;          /* length of the first clause in `text`: where to cut for a narrow screen */
 	char text[FINDING_TEXT];    /* one sentence without the final period; escaped */
 };
 
-/* Findings in order of weight; len is at least 1. The verdict is item[0]. */
+/* Findings by weight, the heaviest first; len is at least 1. The verdict is item[0]. */
 struct findings {
 	struct finding *item;
 	size_t len;
@@ -1097,9 +1095,9 @@ static inline bool finding_is_healthy(const struct finding *f)
 	return f->kind == FINDING_HEALTHY;
 }
 
-/* Starts the query for the findings on [from, to]; target NULL: on all machines. Cost: the demands of all rows and
- * the sums of their gaps, the exits of one VM, and the critical paths of a few delayed threads. */
+/* Starts the query for the findings on [from, to]; target NULL: on all machines. Cost: all rows' demands and
+ * gap sums, one VM's exits, and the critical paths for a few delayed threads. */
 struct query *findings_open(const struct catalog *catalog, const struct target *target, int64_t from, int64_t to);
 void findings_release(struct findings *f);
-/* Returns true for the host of VMs, and for the control domain of Xen: a victim only if nothing else is one. */
+/* Returns true for a host that runs VMs, and for Xen's control domain: a victim only if nothing else is one. */
 bool findings_take_last(const struct catalog *catalog, uint32_t machine);
