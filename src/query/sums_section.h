@@ -1,26 +1,25 @@
-/* Sums of gaps in a history file: the derived data (history_derive()), by blocks of time. Private to query/.
+/* Gap sums in a history file: the derived data (history_derive()), in blocks by time. Private to query/.
  *
- * Blocks of level 0 tile the history's window. A block of each higher level is the sum of SUMS_FAN_OUT blocks below; the
- * last level has one block. Numbers are varints (7 bits a byte, the lowest first) unless noted:
+ * Blocks at level 0 tile the history's window. A block at each higher level adds up SUMS_FAN_OUT blocks below; the last
+ * level has one block. Numbers are varints (7 bits a byte, the lowest first) unless noted:
  *
- *   blocks      row count; by row: difference to the previous row's number, bytes of its sums; head, tail, gaps; with
- *               gaps: longest, its start - block's start; with head: culprit and ns of the first interval; with tail: those
- *               of the last one; culprit count; by culprit: 2 * difference to the previous number + many, ns; if
- *               many (more than one interval): intervals, longest; with intervals: (start of the longest - block's start)
- *               >> place_shift(); bucket count; by bucket: 2 * difference to the previous number + (count > 1); if
+ *   blocks      row count; by row: difference to the previous row's number, its sums' bytes; head, tail, gaps; with
+ *               gaps: longest, its start - block's start; with head: the first interval's culprit and ns; with tail:
+ *               the last one's; culprit count; by culprit: 2 * difference to the previous number + many, ns; if
+ *               many (more than one interval): intervals, longest; with intervals: (the longest one's start - block's
+ *               start) >> place_shift(); bucket count; by bucket: 2 * difference to the previous number + (count > 1); if
  *               that is set: count
- *   culprits    by culprit: kind, reason, machine + 1, tid + 1, bytes of the name, name
- *   directory   by level: number of blocks (u64); then by level and block: start (i64), offset (u64), bytes (u64)
- *   trailer     SUMS_MAGIC (u32), SUMS_RULES (u32), levels (u32), culprits (u32), begin and end of the window (i64),
- *               offsets of the culprits and of the directory (u64) */
+ *   culprits    by culprit: kind, reason, machine + 1, tid + 1, name length, name
+ *   directory   by level: block count (u64); then by level and block: start (i64), offset (u64), bytes (u64)
+ *   trailer     SUMS_MAGIC (u32), SUMS_RULES (u32), levels (u32), culprits (u32), the window's begin and end (i64),
+ *               the culprits' and the directory's offsets (u64) */
 #pragma once
 
 #include "base/strtab.h"
 #include "query/culprit.h"
 #include "query/gap_sums.h"
 
-/* Version of the rules that find culprits (resolver.c). Raise it when they change: sums by other rules are computed
- * anew. */
+/* Version number: raise it when the rules that find culprits change (resolver.c). Sums by other rules are computed anew. */
 #define SUMS_RULES 2u
 #define SUMS_MAGIC 0x6d757367u
 #define SUMS_FAN_OUT 8
@@ -36,7 +35,7 @@ struct sums_writer {
 	struct sums_level {
 		struct block_record *record;
 		size_t records, cap;
-		struct gap_block next;   /* sum of blocks for the next block of this level */
+		struct gap_block next;   /* blocks added up for this level's next block */
 		unsigned blocks;         /* their number */
 	} level[SUMS_LEVELS];
 	uint8_t *buf;
@@ -62,10 +61,10 @@ struct sums_section {
 /* Opens the sums, and puts their culprits into *culprits and *names, which are empty. Returns false if there are none, or
  * none by the present rules, or if they are damaged. */
 bool sums_open(struct sums_section *s, const struct catalog *catalog, struct actors *culprits, struct strtab *names);
-/* Returns the number of blocks of level 0, and the start of block i; of the end for i = number. */
+/* Return the block count at level 0; when block i starts, for i = count when the last one ends. */
 size_t sums_blocks(const struct sums_section *s);
 int64_t sums_block_start(const struct sums_section *s, size_t i);
-/* Reads the sums of the wanted rows in the blocks [from, to) of level 0, one or more; row: their numbers, ascending. *out
- * has the start of the first block, and no rows. Returns false if they are damaged. */
+/* Reads the wanted rows' sums in the blocks [from, to) at level 0, one or more; row: the rows' numbers, ascending. *out has
+ * the first block's start, and no rows. Returns false if the sums are damaged. */
 bool sums_read(const struct sums_section *s, size_t from, size_t to, const uint32_t *row, size_t rows,
                struct gap_block *out);
