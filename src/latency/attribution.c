@@ -337,7 +337,7 @@ static int attribute_by_cpu(struct attribution *p, int64_t t0, int64_t t1)
 	return more;
 }
 
-/* Handles a wakeup after a sleep that ends at t: add_late_wakeup() with the vCPU on which the thread wakes. */
+/* Handles a wakeup after a sleep that ends at t, with the vCPU on which the thread wakes. */
 static int add_wakeup(struct attribution *p, int64_t t0, int64_t t)
 {
 	const struct catalog_thread *thread = &p->catalog->thread[p->thread];

@@ -60,7 +60,7 @@ int pages_text(const struct pages *p, const char *name, char **text, size_t *len
 
 extern const struct trace_reader pages_reader;
 
-/* Operations that need libtraceevent: pages_child.c, or pages_none.c in a build without it. */
+/* Operations that need libtraceevent: pages_child.c, or traceevent_none.c in a build without it. */
 enum claim pages_claims(const char *name, const unsigned char *head, size_t len);
 void *pages_enter(struct source *s, struct error *err);
 int pages_decode(void *state, const struct stream_part *p, struct event_sink *out);

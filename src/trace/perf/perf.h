@@ -73,7 +73,7 @@ const char *perf_clock_name(int clock);
 
 extern const struct trace_reader perf_reader;
 
-/* Operations that need libtraceevent: perf_child.c, or perf_none.c in a build without it. */
+/* Operations that need libtraceevent: perf_child.c, or traceevent_none.c in a build without it. */
 enum claim perf_claims(const char *name, const unsigned char *head, size_t len);
 void *perf_enter(struct source *s, struct error *err);
 int perf_decode(void *state, const struct stream_part *p, struct event_sink *out);

@@ -8,7 +8,7 @@
 
 extern const struct trace_reader tracecmd_reader;
 
-/* Operations that need libtraceevent: dat_child.c, or tracecmd_none.c in a build without it. */
+/* Operations that need libtraceevent: dat_child.c, or traceevent_none.c in a build without it. */
 enum claim tracecmd_claims(const char *name, const unsigned char *head, size_t len);
 void *tracecmd_enter(struct source *s, struct error *err);
 int tracecmd_decode(void *state, const struct stream_part *p, struct event_sink *out);
