@@ -10,7 +10,7 @@ from e2e import BUILD, DATA, SOURCE, check, run, scratch
 MANUAL = os.path.join(SOURCE, "man", "stealscope-view.1")
 SCREEN = re.compile(r"^ host \+ 1 VM.*?\n\.Ed$", re.M | re.S)
 PICTURE = os.path.join(SOURCE, "doc", "first-look.svg")
-KEYS = "O\n:screen {0}/overview\n<Enter>\n:screen {0}/rows\n<BS>\n/151\n<Enter>\n<Enter>\n<Enter>\n:screen {0}/flow\n"
+KEYS = "O\n:screen {0}/overview\n<Enter>\n:screen {0}/rows\n<BS>\n<Enter>\n<Enter>\n:screen {0}/flow\n"
 # Rest of an indented block of output after its beginning; the block ends before the next line that is not indented.
 INDENTED = r".*\n(?:(?:    .*)?\n)*(?=\S)"
 BLOCK = {
