@@ -137,16 +137,16 @@
 	  "group %s was throttled for %s by cpu.stat, for %s by the events: part of what others seem to have taken from it " \
 	  "is its own quota's", "") \
 	X(QUOTA_POSSIBLE, "quota-possible", LIMIT, \
-	  "of %s for which its vCPUs waited while others had their CPUs, %s end with the period of a timer (%s), as a CPU " \
-	  "quota's do: part of what others seem to have taken may be its own limit's", \
+	  "its vCPUs waited %s while others had their CPUs, %s of it until a timer that expires every %s, as with a CPU " \
+	  "quota: its own limit may have taken part of the time that others seem to have taken", \
 	  "record cpu.max and cpu.stat (stealscope record)") \
 	X(GROUP_LIMIT_UNKNOWN, "group-limit-unknown", LIMIT, \
-	  "control groups created and removed during the recording, whose limits are unknown: %zu (first: %s); part of " \
-	  "the %s for which their threads waited, and which others seem to have taken, may be due to their own quotas", \
+	  "control groups with unknown limits, created and removed during the recording: %zu (first: %s); their threads " \
+	  "waited %s, and their own quotas may have taken part of it, although others seem to have taken it", \
 	  "record where BPF loads: it shows each throttled thread") \
 	X(THREADS_MOVED, "threads-moved", LIMIT, \
-	  "threads that moved to another control group after more than %s: %zu (first: TID %d); in the rows of groups, all " \
-	  "their time counts for the last one", "ask about these threads") \
+	  "threads that moved to another control group after more than %s: %zu (first: TID %d); group rows count all their " \
+	  "time for the last group", "ask about the threads instead of the groups") \
 	X(ENDS_WITHOUT_START, "ends-without-start", INFO, \
 	  "probes recorded ends of requests without their start: %llu; they began before the recording, or no probe shows " \
 	  "their start", "") \
