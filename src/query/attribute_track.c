@@ -393,28 +393,29 @@ bool resolver_waker(struct resolver *r, int64_t value, int32_t *machine, int32_t
 	return *machine >= 0 && number <= INT32_MAX;
 }
 
-int resolve_lost(struct resolver *r, const struct target *s, int64_t t, bool *lost)
+int resolve_lost(struct resolver *r, const struct target *target, int64_t t, bool *lost)
 {
 	int64_t status = HISTORY_NULL;
 	int rc = 0;
-	if (s->kind == TARGET_THREAD) {
-		const struct catalog_thread *th = &r->catalog->thread[s->index];
+	if (target->kind == TARGET_THREAD) {
+		const struct catalog_thread *th = &r->catalog->thread[target->index];
 		rc = track_at(r, &thread_tracks(r, resolver_thread(r, th->machine, th->tid))[TRACK_STATUS], t, &status);
-	} else if (s->kind == TARGET_CPU && r->catalog->machine[r->catalog->cpu[s->index].machine].kind == MACHINE_VM) {
-		rc = track_at(r, &resolver_cpu(r, s->index)->status, t, &status);
+	} else if (target->kind == TARGET_CPU &&
+	           r->catalog->machine[r->catalog->cpu[target->index].machine].kind == MACHINE_VM) {
+		rc = track_at(r, &resolver_cpu(r, target->index)->status, t, &status);
 	}
-	*lost = state_is_in(s->kind == TARGET_CPU ? r->catalog->vcpu_lost : r->catalog->thread_gap, status);
+	*lost = state_is_in(target->kind == TARGET_CPU ? r->catalog->vcpu_lost : r->catalog->thread_gap, status);
 	return rc;
 }
 
-int resolve_walk(struct resolver *r, const struct target *s, int64_t from, int64_t to,
+int resolve_walk(struct resolver *r, const struct target *target, int64_t from, int64_t to,
                  int (*fn)(void *arg, const struct resolution *p, int64_t start, int64_t end), void *arg)
 {
 	for (int64_t t = from;; t = r->until + 1) {
 		struct resolution p;
 		resolver_trim(r);
 		r->until = to;
-		if (resolve_target(r, s, t, &p) < 0)
+		if (resolve_target(r, target, t, &p) < 0)
 			return -1;
 		int stop = fn(arg, &p, t, r->until);
 		if (stop || r->until >= to)

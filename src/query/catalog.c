@@ -429,16 +429,16 @@ int catalog_find_cpu(const struct catalog *catalog, uint32_t machine, unsigned n
 	return found ? (int)(found - catalog->cpu) : -1;
 }
 
-bool catalog_has_host_trace(const struct catalog *catalog, const struct target *s)
+bool catalog_has_host_trace(const struct catalog *catalog, const struct target *target)
 {
-	const struct catalog_machine *m = &catalog->machine[target_machine(catalog, s)];
-	return s->kind == TARGET_THREAD || m->kind == MACHINE_CONTAINER || !m->hides_stolen_time;
+	const struct catalog_machine *m = &catalog->machine[target_machine(catalog, target)];
+	return target->kind == TARGET_THREAD || m->kind == MACHINE_CONTAINER || !m->hides_stolen_time;
 }
 
-bool catalog_lacks_host_trace(const struct catalog *catalog, const struct target *s)
+bool catalog_lacks_host_trace(const struct catalog *catalog, const struct target *target)
 {
 	bool lacks_host_trace = false;
 	for (uint32_t i = 0; i < catalog->machines; i++)
-		lacks_host_trace |= (!s || target_machine(catalog, s) == i) && catalog->machine[i].hides_stolen_time;
+		lacks_host_trace |= (!target || target_machine(catalog, target) == i) && catalog->machine[i].hides_stolen_time;
 	return lacks_host_trace;
 }

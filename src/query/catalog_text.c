@@ -21,11 +21,13 @@ int catalog_each_name(const struct catalog *catalog, uint32_t thread, int (*fn)(
 	return r;
 }
 
-int catalog_lifetime(const struct catalog *catalog, const struct target *s, int64_t *start, int64_t *end, struct error *err)
+int catalog_lifetime(const struct catalog *catalog, const struct target *target, int64_t *start, int64_t *end,
+                     struct error *err)
 {
 	*start = history_begin(catalog->h);
 	*end = history_end(catalog->h);
-	return s->kind == TARGET_THREAD ? attribute_lifetime(catalog, catalog->thread[s->index].status, start, end, err) : 1;
+	return target->kind != TARGET_THREAD
+	       ? 1 : attribute_lifetime(catalog, catalog->thread[target->index].status, start, end, err);
 }
 
 struct name_times {
@@ -63,42 +65,42 @@ const char *catalog_longest_name(const struct catalog *catalog, uint32_t thread)
 	return history_string(catalog->h, l.name[best].value);
 }
 
-char *catalog_target_text(const struct catalog *catalog, const struct target *s, char *buf, size_t size)
+char *catalog_target_text(const struct catalog *catalog, const struct target *target, char *buf, size_t size)
 {
 	char machine[NAME_TEXT], name[NAME_TEXT];
-	if (s->kind == TARGET_MACHINE)
-		return text_escape(buf, size, catalog->machine[s->index].name);
-	if (s->kind == TARGET_CPU) {
-		const struct catalog_cpu *cpu = &catalog->cpu[s->index];
+	if (target->kind == TARGET_MACHINE)
+		return text_escape(buf, size, catalog->machine[target->index].name);
+	if (target->kind == TARGET_CPU) {
+		const struct catalog_cpu *cpu = &catalog->cpu[target->index];
 		const struct catalog_machine *m = &catalog->machine[cpu->machine];
 		snprintf(buf, size, "%s/%sCPU%u", text_escape(machine, sizeof machine, m->name),
 		         m->kind == MACHINE_VM ? "v" : "", cpu->number);
 		return buf;
 	}
-	const struct catalog_thread *th = &catalog->thread[s->index];
-	text_escape(name, sizeof name, catalog_longest_name(catalog, s->index));
+	const struct catalog_thread *th = &catalog->thread[target->index];
+	text_escape(name, sizeof name, catalog_longest_name(catalog, target->index));
 	snprintf(buf, size, "%s/%" PRId32 "%s%s",
 	         text_escape(machine, sizeof machine, catalog->machine[th->machine].name), th->tid, *name ? " " : "", name);
 	return buf;
 }
 
-char *catalog_operand_text(const struct catalog *catalog, const struct target *s, char *buf, size_t size)
+char *catalog_operand_text(const struct catalog *catalog, const struct target *target, char *buf, size_t size)
 {
 	char machine[NAME_TEXT];
-	text_escape(machine, sizeof machine, catalog->machine[target_machine(catalog, s)].name);
-	if (s->kind == TARGET_CPU)
-		snprintf(buf, size, "%s/CPU%u", machine, catalog->cpu[s->index].number);
-	else if (s->kind == TARGET_THREAD)
-		snprintf(buf, size, "%s/%" PRId32, machine, catalog->thread[s->index].tid);
+	text_escape(machine, sizeof machine, catalog->machine[target_machine(catalog, target)].name);
+	if (target->kind == TARGET_CPU)
+		snprintf(buf, size, "%s/CPU%u", machine, catalog->cpu[target->index].number);
+	else if (target->kind == TARGET_THREAD)
+		snprintf(buf, size, "%s/%" PRId32, machine, catalog->thread[target->index].tid);
 	else
 		snprintf(buf, size, "%s", machine);
 	return buf;
 }
 
-char *catalog_view_command(const struct catalog *catalog, const struct target *s, int64_t at, char *buf, size_t size)
+char *catalog_view_command(const struct catalog *catalog, const struct target *target, int64_t at, char *buf, size_t size)
 {
 	char row[ACTOR_TEXT], time[TIME_TEXT];
-	char *word = shell_word(catalog_operand_text(catalog, s, row, sizeof row));
+	char *word = shell_word(catalog_operand_text(catalog, target, row, sizeof row));
 	snprintf(buf, size, "view FILE --row %s --at %s", word, time_clock(time, at, 6));
 	free(word);
 	return buf;

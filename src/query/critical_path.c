@@ -46,15 +46,15 @@ static int thread_status(struct path_walker *w, struct thread_ref *th, int64_t t
 
 /* Finds the thread that actually sleeps while the target waits at t: the target, or the thread that executes its vCPU;
  * NULL: none. */
-static int find_sleeper(struct path_walker *w, const struct target *s, int64_t t, struct thread_ref **out)
+static int find_sleeper(struct path_walker *w, const struct target *target, int64_t t, struct thread_ref **out)
 {
 	int status, vcpu = -1;
 	int64_t number;
 	struct thread_ref *th = NULL;
 	*out = NULL;
-	if (s->kind == TARGET_THREAD) {
-		th = resolver_thread(&w->r, w->catalog->thread[s->index].machine, w->catalog->thread[s->index].tid);
-	} else if (resolver_vcpu_thread(&w->r, s->index, t, &th) < 0) {
+	if (target->kind == TARGET_THREAD) {
+		th = resolver_thread(&w->r, w->catalog->thread[target->index].machine, w->catalog->thread[target->index].tid);
+	} else if (resolver_vcpu_thread(&w->r, target->index, t, &th) < 0) {
 		return -1;
 	}
 	for (int depth = 0; th && depth < 8; depth++) {
@@ -80,9 +80,9 @@ static int find_sleeper(struct path_walker *w, const struct target *s, int64_t t
 
 /* ---- Attribution of sleeps */
 
-static int tile_target(struct path_walker *w, const struct target *s, int64_t a, int64_t b, struct path_link via);
-static int attribute_sleep(struct path_walker *w, const struct target *s, struct thread_ref *sleeper, int64_t at, int64_t a,
-                           int64_t b, int64_t evidence);
+static int tile_target(struct path_walker *w, const struct target *target, int64_t a, int64_t b, struct path_link via);
+static int attribute_sleep(struct path_walker *w, const struct target *target, struct thread_ref *sleeper, int64_t at,
+                           int64_t a, int64_t b, int64_t evidence);
 
 /* Finds the last sleep that started at or before b. Returns 1, 0 = none, -1 = error. */
 static int find_last_sleep(struct path_walker *w, struct thread_ref *th, int64_t b, struct interval *iv)
@@ -97,26 +97,26 @@ static int find_last_sleep(struct path_walker *w, struct thread_ref *th, int64_t
 
 /* Tiles [a, b] with the causes of the target's activity at b: the target itself since its last sleep, before that the
  * causes of its wakeup. Its activity before that sleep had other purposes. */
-static int attribute_target(struct path_walker *w, const struct target *s, int64_t a, int64_t b, struct path_link via)
+static int attribute_target(struct path_walker *w, const struct target *target, int64_t a, int64_t b, struct path_link via)
 {
 	const struct history *h = w->catalog->h;
 	struct interval iv;
 	struct thread_ref *th = NULL;
-	if (s->kind == TARGET_THREAD)
-		th = resolver_thread(&w->r, w->catalog->thread[s->index].machine, w->catalog->thread[s->index].tid);
-	else if (resolver_vcpu_thread(&w->r, s->index, b, &th) < 0)
+	if (target->kind == TARGET_THREAD)
+		th = resolver_thread(&w->r, w->catalog->thread[target->index].machine, w->catalog->thread[target->index].tid);
+	else if (resolver_vcpu_thread(&w->r, target->index, b, &th) < 0)
 		return -1;
 	if (!th || th->thread < 0 || w->catalog->thread[th->thread].status == HISTORY_NONE)
-		return tile_target(w, s, a, b, via);
+		return tile_target(w, target, a, b, via);
 	int found = find_last_sleep(w, th, b, &iv);
 	if (found < 0)
 		return -1;
 	if (!found || iv.end < a)
-		return tile_target(w, s, a, b, via);
+		return tile_target(w, target, a, b, via);
 	int64_t slept = iv.end < b ? iv.end : b;
-	if (attribute_sleep(w, s, th, iv.end < history_last(h) ? iv.end + 1 : INT64_MAX, a, slept, PATH_PROVEN) < 0)
+	if (attribute_sleep(w, target, th, iv.end < history_last(h) ? iv.end + 1 : INT64_MAX, a, slept, PATH_PROVEN) < 0)
 		return -1;
-	return tile_target(w, s, slept + 1, b, via);
+	return tile_target(w, target, slept + 1, b, via);
 }
 
 static int attribute_thread(struct path_walker *w, struct thread_ref *th, int64_t a, int64_t b, struct path_link via)
@@ -180,7 +180,7 @@ static int attribute_timer(struct path_walker *w, uint32_t v, int64_t t, const c
 
 /* Attributes [a, b] to the source of the interrupt that vCPU v handled at t, and the time since the interrupt was raised
  * to the vCPU. in: the handler; NULL: unknown. */
-static int attribute_interrupt(struct path_walker *w, const struct target *s, uint32_t v, int64_t t, const char *in,
+static int attribute_interrupt(struct path_walker *w, const struct target *target, uint32_t v, int64_t t, const char *in,
                                int64_t a, int64_t b)
 {
 	const struct target cpu = { TARGET_CPU, v };
@@ -201,7 +201,7 @@ static int attribute_interrupt(struct path_walker *w, const struct target *s, ui
 	if (search_source && irq_source_find(&w->irq_sources, v, host, halted ? raised : INT64_MIN, t, &server, &raised) < 0)
 		return -1;
 	if (!waker_fits && (!search_source || raised > t))
-		return path_emit_unknown(w, s, a, b);
+		return path_emit_unknown(w, target, a, b);
 	/* a softirq also handles events that arrived after it started */
 	if (search_source && in && strncmp(in, "irq/", 4) == 0) {
 		if (handler_start(w, v, t, in, &began) < 0)
@@ -213,7 +213,8 @@ static int attribute_interrupt(struct path_walker *w, const struct target *s, ui
 	if (a <= before && server)
 		rc = attribute_thread(w, server, a, before, via);
 	else if (a <= before)
-		rc = waker_fits ? attribute_sleep(w, s, host, raised, a, before, via.evidence) : path_emit_unknown(w, s, a, before);
+		rc = waker_fits ? attribute_sleep(w, target, host, raised, a, before, via.evidence)
+		                : path_emit_unknown(w, target, a, before);
 	int64_t from = raised = raised > a ? raised : a;
 	if (rc == 0 && search_source && (rc = irq_source_skip_sleep(&w->irq_sources, host, server, &from)) == 0)
 		rc = path_emit_unknown(w, &cpu, raised, from - 1 < b ? from - 1 : b);
@@ -221,7 +222,7 @@ static int attribute_interrupt(struct path_walker *w, const struct target *s, ui
 }
 
 /* Attributes [a, b] to the guest thread or interrupt that ran on vCPU v, when v, as a thread of its host, acted at t. */
-static int attribute_guest(struct path_walker *w, const struct target *s, uint32_t v, int64_t t, enum path_edge edge,
+static int attribute_guest(struct path_walker *w, const struct target *target, uint32_t v, int64_t t, enum path_edge edge,
                            int64_t a, int64_t b, int64_t evidence)
 {
 	struct cpu_tracks *c = resolver_cpu(&w->r, v);
@@ -240,7 +241,7 @@ static int attribute_guest(struct path_walker *w, const struct target *s, uint32
 	if (in == HISTORY_NULL && tid > 0 && tid <= INT32_MAX)
 		return attribute_thread(w, resolver_thread(&w->r, w->catalog->cpu[v].machine, (int32_t)tid), a, b, via);
 	const char *handler = in == HISTORY_NULL ? NULL : history_string(w->catalog->h, in);
-	return attribute_interrupt(w, s, v, t, handler, a, b);
+	return attribute_interrupt(w, target, v, t, handler, a, b);
 }
 
 /* Finds the CPU of a guest on which handler `in` ran at t and woke a thread. Returns -1 on error, -2 if unknown. */
@@ -264,7 +265,7 @@ static int handler_cpu(struct path_walker *w, uint32_t machine, const char *in, 
 }
 
 /* Finds the actor that is being woken: the sleeping thread, or the vCPU that it executes. */
-static int woken_actor(struct path_walker *w, const struct target *s, const struct thread_ref *sleeper, int64_t t,
+static int woken_actor(struct path_walker *w, const struct target *target, const struct thread_ref *sleeper, int64_t t,
                        struct actor *actor)
 {
 	int vcpu;
@@ -273,17 +274,17 @@ static int woken_actor(struct path_walker *w, const struct target *s, const stru
 	if (vcpu >= 0)
 		return path_identity(w, &(struct target){ TARGET_CPU, (uint32_t)vcpu }, t, actor);
 	const struct target thread = { TARGET_THREAD, (uint32_t)sleeper->thread };
-	return path_identity(w, sleeper->thread < 0 ? s : &thread, t, actor);
+	return path_identity(w, sleeper->thread < 0 ? target : &thread, t, actor);
 }
 
 /* Attributes [a, b] to a wakeup that waits for CPU `cpu` of the host: the culprit is the actor that has this CPU. */
-static int attribute_wakeup_delay_on(struct path_walker *w, const struct target *s, struct thread_ref *sleeper, int cpu,
-                                     int64_t a, int64_t b)
+static int attribute_wakeup_delay_on(struct path_walker *w, const struct target *target, struct thread_ref *sleeper,
+                                     int cpu, int64_t a, int64_t b)
 {
 	for (int64_t end; a <= b; a = end + 1) {
 		struct resolution p = { .actor = { .kind = FLOW_UNKNOWN }, .host_thread = -1 };
 		struct path_interval interval = { .start = a, .culprit = path_no_actor, .edge = EDGE_IPI, .evidence = PATH_PROVEN };
-		if (woken_actor(w, s, sleeper, a, &interval.actor) < 0)
+		if (woken_actor(w, target, sleeper, a, &interval.actor) < 0)
 			return -1;
 		w->r.until = b;
 		if (cpu >= 0 && resolve_target(&w->r, &(struct target){ TARGET_CPU, (uint32_t)cpu }, a, &p) < 0)
@@ -303,8 +304,8 @@ static int attribute_wakeup_delay_on(struct path_walker *w, const struct target 
 }
 
 /* Attributes [a, b], a sleep's end, to the delivery of the wakeup to another CPU, after the waker acted. */
-static int attribute_wakeup_delay(struct path_walker *w, const struct target *s, struct thread_ref *sleeper, int64_t at,
-                                  int64_t a, int64_t b)
+static int attribute_wakeup_delay(struct path_walker *w, const struct target *target, struct thread_ref *sleeper,
+                                  int64_t at, int64_t a, int64_t b)
 {
 	int64_t number;
 	if (a > b)
@@ -317,11 +318,11 @@ static int attribute_wakeup_delay(struct path_walker *w, const struct target *s,
 	if (cpu >= 0 && w->catalog->machine[machine].kind == MACHINE_VM)
 		return tile_target(w, &(struct target){ TARGET_CPU, (uint32_t)cpu }, a, b,
 		                   (struct path_link){ EDGE_IPI, PATH_PROVEN });
-	return attribute_wakeup_delay_on(w, s, sleeper, cpu, a, b);
+	return attribute_wakeup_delay_on(w, target, sleeper, cpu, a, b);
 }
 
-/* Attributes [a, b] to the actor that acted at by->at. s: the target that waits for that actor. evidence: of this wait. */
-static int attribute_to_waker(struct path_walker *w, const struct target *s, struct thread_ref *sleeper,
+/* Attributes [a, b] to the actor that acted at by->at, for which the target waits. evidence: this wait's. */
+static int attribute_to_waker(struct path_walker *w, const struct target *target, struct thread_ref *sleeper,
                               const struct wakeup *by, int64_t a, int64_t b, int64_t evidence)
 {
 	int is_vcpu, vcpu;
@@ -330,11 +331,11 @@ static int attribute_to_waker(struct path_walker *w, const struct target *s, str
 	bool packet = !thread && !guest && by->tid > 0 && wakeup_is_network(by->in);
 	if (!thread && guest) {
 		int v = handler_cpu(w, machine, by->in, by->at);
-		return v == -1 ? -1 : v < 0 ? path_emit_unknown(w, s, a, b)
-		                            : attribute_interrupt(w, s, (uint32_t)v, by->at, by->in, a, b);
+		return v == -1 ? -1 : v < 0 ? path_emit_unknown(w, target, a, b)
+		                            : attribute_interrupt(w, target, (uint32_t)v, by->at, by->in, a, b);
 	}
 	if (thread && by->tid <= 0)  /* the idle task acted on behalf of a thread that no event shows */
-		return path_emit_unknown(w, s, a, b);
+		return path_emit_unknown(w, target, a, b);
 	if (!thread && !packet)
 		return path_emit_handler(w, machine, by->in, a, b, (struct path_link){ EDGE_IRQ, evidence });
 	if (packet && evidence == PATH_PROVEN)
@@ -343,41 +344,42 @@ static int attribute_to_waker(struct path_walker *w, const struct target *s, str
 	if (resolver_vcpu(&w->r, sleeper, by->at, &is_vcpu) < 0 || resolver_vcpu(&w->r, waker, by->at, &vcpu) < 0)
 		return -1;
 	if (vcpu >= 0)
-		return attribute_guest(w, s, (uint32_t)vcpu, by->at, is_vcpu >= 0 ? EDGE_IPI : EDGE_REQUEST, a, b, evidence);
+		return attribute_guest(w, target, (uint32_t)vcpu, by->at, is_vcpu >= 0 ? EDGE_IPI : EDGE_REQUEST, a, b, evidence);
 	return attribute_thread(w, waker, a, b, (struct path_link){ is_vcpu >= 0 ? EDGE_INJECT : EDGE_WAKE, evidence });
 }
 
 /* Attributes [a, b], a part of a sleep that ended before `at`, to the waker of that sleep. */
-static int attribute_sleep(struct path_walker *w, const struct target *s, struct thread_ref *sleeper, int64_t at, int64_t a,
-                           int64_t b, int64_t evidence)
+static int attribute_sleep(struct path_walker *w, const struct target *target, struct thread_ref *sleeper, int64_t at,
+                           int64_t a, int64_t b, int64_t evidence)
 {
 	struct wakeup by;
 	struct thread_ref *const outer = w->waiter;
 	if (a > b)
 		return 0;
 	if (w->depth >= DEPTH_MAX)
-		return path_emit_unknown(w, s, a, b);
+		return path_emit_unknown(w, target, a, b);
 	if (wakeup_of(&w->r, sleeper, at, &by) < 0)
 		return -1;
 	if (!by.in)
-		return path_emit_unknown(w, s, a, b);
+		return path_emit_unknown(w, target, a, b);
 	int64_t before = by.at - 1 < b ? by.at - 1 : b;
 	w->depth++;
-	if (s->kind == TARGET_THREAD)
-		w->waiter = resolver_thread(&w->r, w->catalog->thread[s->index].machine, w->catalog->thread[s->index].tid);
-	int rc = a <= before ? attribute_to_waker(w, s, sleeper, &by, a, before, evidence) : 0;
+	if (target->kind == TARGET_THREAD)
+		w->waiter = resolver_thread(&w->r, w->catalog->thread[target->index].machine,
+		                            w->catalog->thread[target->index].tid);
+	int rc = a <= before ? attribute_to_waker(w, target, sleeper, &by, a, before, evidence) : 0;
 	if (rc == 0)
-		rc = attribute_wakeup_delay(w, s, sleeper, at, by.at > a ? by.at : a, b);
+		rc = attribute_wakeup_delay(w, target, sleeper, at, by.at > a ? by.at : a, b);
 	w->waiter = outer;
 	w->depth--;
 	return rc;
 }
 
-static int path_emit_idle(struct path_walker *w, const struct target *s, int64_t a, int64_t b, enum flow_kind kind,
+static int path_emit_idle(struct path_walker *w, const struct target *target, int64_t a, int64_t b, enum flow_kind kind,
                           struct path_link via)
 {
 	struct actor actor;
-	if (path_identity(w, s, a, &actor) < 0)
+	if (path_identity(w, target, a, &actor) < 0)
 		return -1;
 	actor.kind = (uint8_t)kind;
 	return path_emit_own(w, a, b, &actor, via);
@@ -399,53 +401,54 @@ static int is_ended_by_sibling(struct path_walker *w, uint32_t machine, struct t
 
 /* Appends the causes of a sleep of the target: it waits at t, but not for a CPU. Covers the time up to *end, which it
  * sets. */
-static int append_wait(struct path_walker *w, const struct target *s, int64_t t, int64_t *end, struct path_link via)
+static int append_wait(struct path_walker *w, const struct target *target, int64_t t, int64_t *end, struct path_link via)
 {
 	struct thread_ref *sleeper;
-	if (find_sleeper(w, s, t, &sleeper) < 0)
+	if (find_sleeper(w, target, t, &sleeper) < 0)
 		return -1;
 	if (sleeper) {
 		int64_t until = thread_tracks(&w->r, sleeper)[TRACK_STATUS].iv.end;
 		*end = until < *end ? until : *end;
-		int led = via.edge != EDGE_IPI || s->kind != TARGET_CPU ? 1
-		        : is_ended_by_sibling(w, w->catalog->cpu[s->index].machine, sleeper, until);
+		int led = via.edge != EDGE_IPI || target->kind != TARGET_CPU ? 1
+		        : is_ended_by_sibling(w, w->catalog->cpu[target->index].machine, sleeper, until);
 		if (led < 0)
 			return -1;
 		if (!led)
-			return path_emit_idle(w, s, t, *end, FLOW_IDLE_CPU, via);
-		return attribute_sleep(w, s, sleeper, until < history_last(w->catalog->h) ? until + 1 : INT64_MAX, t, *end,
+			return path_emit_idle(w, target, t, *end, FLOW_IDLE_CPU, via);
+		return attribute_sleep(w, target, sleeper, until < history_last(w->catalog->h) ? until + 1 : INT64_MAX, t, *end,
 		                       PATH_PROVEN);
 	}
-	if (s->kind != TARGET_CPU)
-		return path_emit_unknown(w, s, t, *end);
+	if (target->kind != TARGET_CPU)
+		return path_emit_unknown(w, target, t, *end);
 	struct resolution p;
-	if (resolve_idle(&w->r, s->index, t, &p) < 0)
+	if (resolve_idle(&w->r, target->index, t, &p) < 0)
 		return -1;
 	*end = w->r.until < *end ? w->r.until : *end;
 	if (p.actor.kind != FLOW_IDLE_CPU)
-		return path_emit_resolution(w, s, &p, t, *end, via);
+		return path_emit_resolution(w, target, &p, t, *end, via);
 	/* Appends the idle task of a guest that executes: the thread that is being woken waits for an idle CPU. */
-	return path_emit_idle(w, s, t, *end, via.edge == EDGE_START ? FLOW_RUNNING : FLOW_IDLE_CPU, via);
+	return path_emit_idle(w, target, t, *end, via.edge == EDGE_START ? FLOW_RUNNING : FLOW_IDLE_CPU, via);
 }
 
-int path_append(struct path_walker *w, const struct target *s, int64_t t, int64_t b, struct path_link via,
+int path_append(struct path_walker *w, const struct target *target, int64_t t, int64_t b, struct path_link via,
                 int64_t *end)
 {
 	struct resolution p;
 	w->r.until = b;
-	int rc = resolve_target(&w->r, s, t, &p);
+	int rc = resolve_target(&w->r, target, t, &p);
 	*end = w->r.until;
 	if (rc == 0)
-		rc = p.actor.kind == FLOW_WAITING ? append_wait(w, s, t, end, via) : path_emit_resolution(w, s, &p, t, *end, via);
+		rc = p.actor.kind == FLOW_WAITING ? append_wait(w, target, t, end, via)
+		                                  : path_emit_resolution(w, target, &p, t, *end, via);
 	return rc;
 }
 
 /* Tiles [a, b] with path_append(). */
-static int tile_target(struct path_walker *w, const struct target *s, int64_t a, int64_t b, struct path_link via)
+static int tile_target(struct path_walker *w, const struct target *target, int64_t a, int64_t b, struct path_link via)
 {
 	int64_t end = a - 1;
 	int rc = 0;
 	while (rc == 0 && end < b)
-		rc = path_append(w, s, end + 1, b, via, &end);
+		rc = path_append(w, target, end + 1, b, via, &end);
 	return rc;
 }

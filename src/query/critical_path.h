@@ -43,7 +43,7 @@ size_t path_sum_of(struct path_ledger *l, struct path *p, const struct path_inte
 extern const struct actor path_no_actor;
 
 /* Fills *who with the actor that stands for the target at t (its machine, TID and name). */
-int path_identity(struct path_walker *w, const struct target *s, int64_t t, struct actor *actor);
+int path_identity(struct path_walker *w, const struct target *target, int64_t t, struct actor *actor);
 
 /* Appends an interval to the path, or extends the last one. */
 int path_emit(struct path_walker *w, const struct path_interval *interval);
@@ -52,11 +52,12 @@ int path_emit(struct path_walker *w, const struct path_interval *interval);
 int path_emit_own(struct path_walker *w, int64_t a, int64_t b, const struct actor *actor, struct path_link via);
 int path_emit_handler(struct path_walker *w, uint32_t machine, const char *name, int64_t a, int64_t b,
                       struct path_link via);
-int path_emit_unknown(struct path_walker *w, const struct target *s, int64_t a, int64_t b);
+int path_emit_unknown(struct path_walker *w, const struct target *target, int64_t a, int64_t b);
 
 /* Appends [a, b] according to the resolution p: the target's own activity, or the actor that kept it from running. */
-int path_emit_resolution(struct path_walker *w, const struct target *s, const struct resolution *p, int64_t a, int64_t b,
-                         struct path_link via);
+int path_emit_resolution(struct path_walker *w, const struct target *target, const struct resolution *p, int64_t a,
+                         int64_t b, struct path_link via);
 
 /* Appends the target's activity, or the causes of its wait, from t up to *end, which is at most b. */
-int path_append(struct path_walker *w, const struct target *s, int64_t t, int64_t b, struct path_link via, int64_t *end);
+int path_append(struct path_walker *w, const struct target *target, int64_t t, int64_t b, struct path_link via,
+                int64_t *end);

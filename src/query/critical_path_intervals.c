@@ -90,29 +90,29 @@ static int vcpu_identity(struct path_walker *w, uint32_t v, int64_t t, struct ac
 	                            &actor->name);
 }
 
-int path_identity(struct path_walker *w, const struct target *s, int64_t t, struct actor *actor)
+int path_identity(struct path_walker *w, const struct target *target, int64_t t, struct actor *actor)
 {
 	*actor = path_no_actor;
-	if (s->kind == TARGET_THREAD) {
-		const struct catalog_thread *th = &w->catalog->thread[s->index];
+	if (target->kind == TARGET_THREAD) {
+		const struct catalog_thread *th = &w->catalog->thread[target->index];
 		actor->machine = (int32_t)th->machine;
 		actor->tid = th->tid;
 		return resolver_thread_name(&w->r, resolver_thread(&w->r, th->machine, th->tid), t, &actor->name);
 	}
-	actor->machine = (int32_t)w->catalog->cpu[s->index].machine;
-	return vcpu_identity(w, s->index, t, actor);
+	actor->machine = (int32_t)w->catalog->cpu[target->index].machine;
+	return vcpu_identity(w, target->index, t, actor);
 }
 
-int path_emit_resolution(struct path_walker *w, const struct target *s, const struct resolution *p, int64_t a, int64_t b,
-                         struct path_link via)
+int path_emit_resolution(struct path_walker *w, const struct target *target, const struct resolution *p, int64_t a,
+                         int64_t b, struct path_link via)
 {
 	struct path_interval interval = { a, b, p->actor, path_no_actor, (uint8_t)via.edge, via.evidence };
-	if (s->kind == TARGET_THREAD && p->actor.kind == FLOW_RUNNING)
-		interval.actor.machine = (int32_t)w->catalog->thread[s->index].machine;
-	else if (path_identity(w, s, a, &interval.actor) < 0)
+	if (target->kind == TARGET_THREAD && p->actor.kind == FLOW_RUNNING)
+		interval.actor.machine = (int32_t)w->catalog->thread[target->index].machine;
+	else if (path_identity(w, target, a, &interval.actor) < 0)
 		return -1;
 	interval.actor.kind = p->actor.kind;
-	bool own = s->kind == TARGET_CPU && p->actor.machine == interval.actor.machine;  /* the guest itself has the CPU */
+	bool own = target->kind == TARGET_CPU && p->actor.machine == interval.actor.machine;  /* the guest itself has the CPU */
 	if (own && p->actor.kind == FLOW_IRQ)
 		interval.actor = p->actor;
 	else if (p->actor.kind == FLOW_PREEMPTING || p->actor.kind == FLOW_IRQ || p->actor.kind == FLOW_LIMITED ||
@@ -121,16 +121,16 @@ int path_emit_resolution(struct path_walker *w, const struct target *s, const st
 	return path_emit(w, &interval);
 }
 
-int path_emit_unknown(struct path_walker *w, const struct target *s, int64_t a, int64_t b)
+int path_emit_unknown(struct path_walker *w, const struct target *target, int64_t a, int64_t b)
 {
 	struct actor actor;
 	if (a > b)
 		return 0;
-	if (path_identity(w, s, a, &actor) < 0)
+	if (path_identity(w, target, a, &actor) < 0)
 		return -1;
-	if (s->kind == TARGET_CPU)  /* the thread that was current when the guest fell asleep is not the thread that was
+	if (target->kind == TARGET_CPU)  /* the thread that was current when the guest fell asleep is not the thread that was
 	                             * waited for */
-		actor = (struct actor){ actor.machine, -1, resolver_cpu(&w->r, s->index)->name, FLOW_UNKNOWN, 0 };
+		actor = (struct actor){ actor.machine, -1, resolver_cpu(&w->r, target->index)->name, FLOW_UNKNOWN, 0 };
 	return path_emit_own(w, a, b, &actor, (struct path_link){ EDGE_START, PATH_NO_EVIDENCE });
 }
 

@@ -81,14 +81,15 @@ static void path_close(struct query *q)
 
 static const struct query_kind path_query = { path_walk, path_join, path_close, ANSWER(struct path_walker, out) };
 
-struct query *path_open(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to, struct error *err)
+struct query *path_open(const struct catalog *catalog, const struct target *target, int64_t from, int64_t to,
+                        struct error *err)
 {
-	if (window_cut_to_target(catalog, s, &from, &to, err) < 0)
+	if (window_cut_to_target(catalog, target, &from, &to, err) < 0)
 		return NULL;
 	struct path_walker *w = mem_new(1, sizeof *w);
 	query_init(&w->q, &path_query, catalog, from, to, 1);
 	w->catalog = catalog;
-	w->target = *s;
+	w->target = *target;
 	w->t = w->out.start = from;
 	w->out.end = to;
 	for (unsigned i = 0; i < HISTORY_STATES; i++) {

@@ -65,11 +65,11 @@ static const struct query_kind culprit_sums_query = {
 	culprit_sums_walk, culprit_sums_join, culprit_sums_close, ANSWER(struct culprit_sums_query, answer)
 };
 
-struct query *culprit_sums_open(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to)
+struct query *culprit_sums_open(const struct catalog *catalog, const struct target *target, int64_t from, int64_t to)
 {
 	struct gap_rows rows;
-	if (s)
-		gap_rows_list(&rows, catalog, s);
+	if (target)
+		gap_rows_list(&rows, catalog, target);
 	else
 		sums_rows_list(&rows, catalog);
 	return culprit_sums_open_rows(catalog, &rows, from, to);

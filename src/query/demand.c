@@ -46,12 +46,12 @@ static int demand_add_row(void *arg, const struct target *row)
 	return 0;
 }
 
-int demand_of(const struct catalog *catalog, const struct target *s, int64_t t0, int64_t t1, struct demand *out,
+int demand_of(const struct catalog *catalog, const struct target *target, int64_t t0, int64_t t1, struct demand *out,
               struct error *err)
 {
 	struct demand_sum demand_sum = { catalog, t0, t1, out, err };
 	*out = (struct demand){ 0 };
-	return gap_each_row(catalog, s, demand_add_row, &demand_sum);
+	return gap_each_row(catalog, target, demand_add_row, &demand_sum);
 }
 
 struct demand_cells_sum {
@@ -80,11 +80,11 @@ static int demand_cells_add_row(void *arg, const struct target *row)
 	return 0;
 }
 
-int demand_cells(const struct catalog *catalog, const struct target *s, const int64_t *edge, unsigned n, int64_t *ran,
+int demand_cells(const struct catalog *catalog, const struct target *target, const int64_t *edge, unsigned n, int64_t *ran,
                  int64_t *lost, struct error *err)
 {
 	struct demand_cells_sum c = { catalog, edge, n, mem_new(n, sizeof *c.sums), ran, lost, err };
-	int status = gap_each_row(catalog, s, demand_cells_add_row, &c);
+	int status = gap_each_row(catalog, target, demand_cells_add_row, &c);
 	free(c.sums);
 	return status;
 }

@@ -279,23 +279,23 @@ static void counter_add_machine(struct exit_counter *c, uint32_t machine)
 		counter_add_vcpu(c, i);
 }
 
-static void counter_add_target(struct exit_counter *c, const struct target *s)
+static void counter_add_target(struct exit_counter *c, const struct target *target)
 {
 	const struct catalog *catalog = c->q.catalog;
-	uint32_t machine = s ? target_machine(catalog, s) : 0;
-	if (!s || (s->kind == TARGET_MACHINE && catalog->machine[machine].kind == MACHINE_HOST)) {
+	uint32_t machine = target ? target_machine(catalog, target) : 0;
+	if (!target || (target->kind == TARGET_MACHINE && catalog->machine[machine].kind == MACHINE_HOST)) {
 		for (uint32_t m = 0; m < catalog->machines; m++)
 			counter_add_machine(c, m);
-	} else if (s->kind == TARGET_MACHINE) {
+	} else if (target->kind == TARGET_MACHINE) {
 		counter_add_machine(c, machine);
-	} else if (s->kind == TARGET_CPU && catalog->machine[machine].kind == MACHINE_VM) {
-		counter_add_vcpu(c, s->index);
-	} else if (s->kind == TARGET_THREAD && catalog->thread[s->index].role >= 0) {
-		for (int32_t i = catalog->thread[s->index].role; i >= 0; i = catalog->role[i].next)
+	} else if (target->kind == TARGET_CPU && catalog->machine[machine].kind == MACHINE_VM) {
+		counter_add_vcpu(c, target->index);
+	} else if (target->kind == TARGET_THREAD && catalog->thread[target->index].role >= 0) {
+		for (int32_t i = catalog->thread[target->index].role; i >= 0; i = catalog->role[i].next)
 			counter_add_vcpu(c, catalog->role[i].vcpu);
-	} else if (s->kind == TARGET_THREAD) {
+	} else if (target->kind == TARGET_THREAD) {
 		counter_add_machine(c, machine);
-		c->tid = catalog->thread[s->index].tid;
+		c->tid = catalog->thread[target->index].tid;
 	}
 }
 

@@ -42,11 +42,11 @@ static void write_doing(struct explanation *s)
 	fputs(".\n", s->to);
 }
 
-static uint32_t status_attribute(const struct catalog *catalog, const struct target *s)
+static uint32_t status_attribute(const struct catalog *catalog, const struct target *target)
 {
-	if (s->kind == TARGET_THREAD)
-		return catalog->thread[s->index].status;
-	const struct catalog_cpu *cpu = &catalog->cpu[s->index];
+	if (target->kind == TARGET_THREAD)
+		return catalog->thread[target->index].status;
+	const struct catalog_cpu *cpu = &catalog->cpu[target->index];
 	return catalog->machine[cpu->machine].kind == MACHINE_VM ? cpu->status : cpu->current;
 }
 
@@ -271,57 +271,59 @@ static int explain_flow(const struct catalog *catalog, const struct target *targ
 }
 
 /* Only a target that is runnable can be delayed. */
-int explain_check_target(const struct catalog *catalog, const struct target *s, struct error *err)
+int explain_check_target(const struct catalog *catalog, const struct target *target, struct error *err)
 {
 	char name[NAME_TEXT];
-	bool is_pcpu = s->kind == TARGET_CPU && catalog->machine[catalog->cpu[s->index].machine].kind != MACHINE_VM;
-	if (s->kind != TARGET_MACHINE && !is_pcpu)
+	bool is_pcpu = target->kind == TARGET_CPU && catalog->machine[catalog->cpu[target->index].machine].kind != MACHINE_VM;
+	if (target->kind != TARGET_MACHINE && !is_pcpu)
 		return 0;
 	return error_set(err, STATUS_USAGE, "name a vCPU or a thread", "%s: %s cannot be explained",
-	                 catalog_target_text(catalog, s, name, sizeof name), is_pcpu ? "a physical CPU" : "a whole machine");
+	                 catalog_target_text(catalog, target, name, sizeof name),
+	                 is_pcpu ? "a physical CPU" : "a whole machine");
 }
 
-int explain_window(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to, char **text,
+int explain_window(const struct catalog *catalog, const struct target *target, int64_t from, int64_t to, char **text,
                    struct error *err)
 {
 	struct flow f;
 	struct findings l = { 0 };
 	*text = NULL;
-	if (!s || s->kind == TARGET_MACHINE)
-		return explain_machines(catalog, s, from, to, text, err);
-	if (explain_check_target(catalog, s, err) < 0)
+	if (!target || target->kind == TARGET_MACHINE)
+		return explain_machines(catalog, target, from, to, text, err);
+	if (explain_check_target(catalog, target, err) < 0)
 		return -1;
-	if (query_answer(flow_open(catalog, s, from, to, &(struct flow_options){ 0 }, err), &f, err) < 0)
+	if (query_answer(flow_open(catalog, target, from, to, &(struct flow_options){ 0 }, err), &f, err) < 0)
 		return -1;
-	int status = query_answer(findings_open(catalog, s, f.start, f.end), &l, err);
+	int status = query_answer(findings_open(catalog, target, f.start, f.end), &l, err);
 	if (status == 0)
-		status = explain_flow(catalog, s, &f, &l, NULL, text, err);
+		status = explain_flow(catalog, target, &f, &l, NULL, text, err);
 	findings_release(&l);
 	flow_release(&f);
 	return status;
 }
 
-int explain_moment(const struct catalog *catalog, const struct target *s, int64_t t, struct gap *out, struct error *err)
+int explain_moment(const struct catalog *catalog, const struct target *target, int64_t t, struct gap *out,
+                   struct error *err)
 {
 	struct interval iv;
-	uint32_t attr = status_attribute(catalog, s);
-	int in_gap = gap_at(catalog, s, t, out, err);
+	uint32_t attr = status_attribute(catalog, target);
+	int in_gap = gap_at(catalog, target, t, out, err);
 	if (in_gap != 0)
 		return in_gap;
 	if (attr == HISTORY_NONE) {
 		char name[NAME_TEXT];
 		return error_set(err, STATUS_INPUT, NULL, "%s: no states were recorded",
-		                 catalog_target_text(catalog, s, name, sizeof name));
+		                 catalog_target_text(catalog, target, name, sizeof name));
 	}
 	if (history_stab(catalog->h, attr, t, &iv, err) < 0)
 		return -1;
-	*out = (struct gap){ .target = *s, .start = iv.start, .end = iv.end, .state = iv.value };
+	*out = (struct gap){ .target = *target, .start = iv.start, .end = iv.end, .state = iv.value };
 	return 0;
 }
 
-const char *target_state_name(const struct catalog *catalog, const struct target *s, int64_t state)
+const char *target_state_name(const struct catalog *catalog, const struct target *target, int64_t state)
 {
-	uint32_t attr = status_attribute(catalog, s);
+	uint32_t attr = status_attribute(catalog, target);
 	if (state == HISTORY_NULL)
 		return "not alive";
 	if (attr == HISTORY_NONE || history_type(catalog->h, attr) != HISTORY_STATE || state < 0 ||
@@ -333,14 +335,14 @@ const char *target_state_name(const struct catalog *catalog, const struct target
 int explain_moment_text(const struct catalog *catalog, const struct gap *moment, const struct flow *f,
                         const struct findings *l, char **text, struct error *err)
 {
-	const struct target *s = &moment->target;
+	const struct target *target = &moment->target;
 	char name[NAME_TEXT], state[64], at[TIME_TEXT], d[TIME_TEXT], bound[64];
 	*text = NULL;
-	text_escape(state, sizeof state, target_state_name(catalog, s, moment->state));
-	char *opening = mem_printf("%s was %s for %s from %s%s.\n", catalog_target_text(catalog, s, name, sizeof name),
+	text_escape(state, sizeof state, target_state_name(catalog, target, moment->state));
+	char *opening = mem_printf("%s was %s for %s from %s%s.\n", catalog_target_text(catalog, target, name, sizeof name),
 	                           *state ? state : "in use", time_duration(d, moment->end - moment->start + 1),
 	                           time_clock(at, moment->start, 6), gap_bound_text(catalog, moment, bound));
-	int status = explain_flow(catalog, s, f, l, opening, text, err);
+	int status = explain_flow(catalog, target, f, l, opening, text, err);
 	free(opening);
 	return status;
 }

@@ -59,14 +59,15 @@ void explain_next_steps(struct explanation *s);
 /* ---- Parts of explain_query.c */
 
 /* Refuses targets that have no flow. */
-int explain_check_target(const struct catalog *catalog, const struct target *s, struct error *err);
+int explain_check_target(const struct catalog *catalog, const struct target *target, struct error *err);
 /* Finds the gap that contains t (returns 1), or the interval of the target's status (for a pCPU: of its current thread)
  * if there is no gap (returns 0); -1 = error. */
-int explain_moment(const struct catalog *catalog, const struct target *s, int64_t t, struct gap *out, struct error *err);
+int explain_moment(const struct catalog *catalog, const struct target *target, int64_t t, struct gap *out,
+                   struct error *err);
 /* Writes the paragraph, given the flow of the gap or interval, and the findings on the target in it. */
 int explain_moment_text(const struct catalog *catalog, const struct gap *moment, const struct flow *f,
                         const struct findings *l, char **text, struct error *err);
 /* Write the sentence: on a machine in the whole history; on an interval without a gap; on a gap, given its flow. */
-int status_of_machine(const struct catalog *catalog, const struct target *s, char **text, struct error *err);
+int status_of_machine(const struct catalog *catalog, const struct target *target, char **text, struct error *err);
 int status_of_interval(const struct catalog *catalog, const struct gap *moment, int64_t t, char **text, struct error *err);
 void status_of_gap(const struct catalog *catalog, const struct gap *gap, const struct flow *f, char **text);

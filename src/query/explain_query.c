@@ -69,23 +69,23 @@ static void explain_close(struct query *q)
 	free(e->text);
 }
 
-static struct query *open_moment(const struct catalog *catalog, const struct target *s, int64_t t, bool is_sentence)
+static struct query *open_moment(const struct catalog *catalog, const struct target *target, int64_t t, bool is_sentence)
 {
 	static const struct query_kind kind = { NULL, explain_join, explain_close, ANSWER(struct explain_query, text) };
 	struct explain_query *e = mem_new(1, sizeof *e);
 	query_init(&e->q, &kind, catalog, 1, 0, 0);
-	e->target = *s;
+	e->target = *target;
 	e->t = t;
 	e->is_sentence = is_sentence;
 	return &e->q;
 }
 
-struct query *explain_open(const struct catalog *catalog, const struct target *s, int64_t t, struct error *err)
+struct query *explain_open(const struct catalog *catalog, const struct target *target, int64_t t, struct error *err)
 {
-	return explain_check_target(catalog, s, err) < 0 ? NULL : open_moment(catalog, s, t, false);
+	return explain_check_target(catalog, target, err) < 0 ? NULL : open_moment(catalog, target, t, false);
 }
 
-struct query *status_open(const struct catalog *catalog, const struct target *s, int64_t t)
+struct query *status_open(const struct catalog *catalog, const struct target *target, int64_t t)
 {
-	return open_moment(catalog, s, t, true);
+	return open_moment(catalog, target, t, true);
 }

@@ -31,11 +31,11 @@ static int collector_add_all(void *arg, const struct resolution *p, int64_t star
 	return collector_add(arg, p, start, end);
 }
 
-int flow_collect(struct resolver *r, const struct target *s, int64_t from, int64_t to, struct flow *out)
+int flow_collect(struct resolver *r, const struct target *target, int64_t from, int64_t to, struct flow *out)
 {
-	struct flow_collector c = { r, s, .g = { .flow = { 0 } } };
+	struct flow_collector c = { r, target, .g = { .flow = { 0 } } };
 	flow_builder_init(&c.g, from, to, &(struct flow_options){ 0 }, false, r->err);
-	int status = resolve_walk(r, s, from, to, collector_add_all, &c);
+	int status = resolve_walk(r, target, from, to, collector_add_all, &c);
 	status = status == 0 ? flow_builder_finish(&c.g) : -1;
 	if (status == 0) {
 		*out = c.g.flow;
@@ -172,34 +172,34 @@ int attribute_lifetime(const struct catalog *catalog, uint32_t attr, int64_t *st
 	return *start <= *end;
 }
 
-int window_cut_to_target(const struct catalog *catalog, const struct target *s, int64_t *from, int64_t *to,
+int window_cut_to_target(const struct catalog *catalog, const struct target *target, int64_t *from, int64_t *to,
                          struct error *err)
 {
 	char name[256];
 	int64_t start = history_begin(catalog->h), end = history_end(catalog->h);
-	int found = s->kind == TARGET_THREAD
-	            ? attribute_lifetime(catalog, catalog->thread[s->index].status, &start, &end, err) : 1;
+	int found = target->kind == TARGET_THREAD
+	            ? attribute_lifetime(catalog, catalog->thread[target->index].status, &start, &end, err) : 1;
 	if (found < 0)
 		return -1;
 	if (!found)
 		return error_set(err, STATUS_INPUT, NULL, "%s: no states were recorded",
-		                 catalog_target_text(catalog, s, name, sizeof name));
+		                 catalog_target_text(catalog, target, name, sizeof name));
 	if (*from > end || *to < start || *from > *to)
 		return error_set(err, STATUS_INPUT, "choose a window within its lifetime", "%s: not alive in that window",
-		                 catalog_target_text(catalog, s, name, sizeof name));
+		                 catalog_target_text(catalog, target, name, sizeof name));
 	*from = *from > start ? *from : start;
 	*to = *to < end ? *to : end;
 	return 0;
 }
 
-struct query *flow_open(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to,
+struct query *flow_open(const struct catalog *catalog, const struct target *target, int64_t from, int64_t to,
                         const struct flow_options *options, struct error *err)
 {
-	if (window_cut_to_target(catalog, s, &from, &to, err) < 0)
+	if (window_cut_to_target(catalog, target, &from, &to, err) < 0)
 		return NULL;
 	struct flow_query *f = mem_new(1, sizeof *f);
 	query_init(&f->q, &flow_query, catalog, from, to, 0);
-	f->target = *s;
+	f->target = *target;
 	f->options = options ? *options : (struct flow_options){ .intervals = SIZE_MAX };
 	return &f->q;
 }

@@ -279,7 +279,7 @@ unsigned flow_text_columns(int width)
 	return (unsigned)(width - label_width(width) - FIGURES);
 }
 
-int flow_write_text(const struct catalog *catalog, const struct flow *f, const struct target *s,
+int flow_write_text(const struct catalog *catalog, const struct flow *f, const struct target *target,
                     const struct flow_text *options, FILE *to, struct error *err)
 {
 	struct page p = { .catalog = catalog, .f = f, .to = to };
@@ -290,7 +290,7 @@ int flow_write_text(const struct catalog *catalog, const struct flow *f, const s
 	page_paint(&p);
 	for (size_t i = 0; i < options->headers; i++)
 		fprintf(to, "%s\n", options->header[i]);
-	print_summary(&p, s);
+	print_summary(&p, target);
 	for (size_t i = 0; i < p.tree.rows; i++)
 		print_row(&p, i);
 	if (p.tree.rows)

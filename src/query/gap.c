@@ -5,13 +5,13 @@
 #include "base/base.h"
 #include "query/query_internal.h"
 
-uint32_t gap_attribute(const struct catalog *catalog, const struct target *s, uint64_t *mask)
+uint32_t gap_attribute(const struct catalog *catalog, const struct target *target, uint64_t *mask)
 {
-	*mask = s->kind == TARGET_CPU ? catalog->vcpu_gap : catalog->thread_gap;
-	if (s->kind == TARGET_CPU)
-		return catalog->machine[catalog->cpu[s->index].machine].kind == MACHINE_VM ? catalog->cpu[s->index].status
+	*mask = target->kind == TARGET_CPU ? catalog->vcpu_gap : catalog->thread_gap;
+	if (target->kind == TARGET_CPU)
+		return catalog->machine[catalog->cpu[target->index].machine].kind == MACHINE_VM ? catalog->cpu[target->index].status
 		                                                                   : HISTORY_NONE;
-	return s->kind == TARGET_THREAD ? catalog->thread[s->index].status : HISTORY_NONE;
+	return target->kind == TARGET_THREAD ? catalog->thread[target->index].status : HISTORY_NONE;
 }
 
 static bool state_in_mask(int64_t value, uint64_t mask)
@@ -70,13 +70,13 @@ static int gap_around(struct gap_extent *g, const struct interval *iv, struct ga
 	return 0;
 }
 
-int gap_find(const struct catalog *catalog, const struct target *s, int64_t t, int direction, struct gap *out,
+int gap_find(const struct catalog *catalog, const struct target *target, int64_t t, int direction, struct gap *out,
              struct error *err)
 {
 	struct gap_extent g = { .h = catalog->h, .err = err };
 	struct interval iv;
-	g.attr = gap_attribute(catalog, s, &g.mask);
-	out->target = *s;
+	g.attr = gap_attribute(catalog, target, &g.mask);
+	out->target = *target;
 	if (g.attr == HISTORY_NONE || g.mask == 0)
 		return 0;
 	for (;;) {
@@ -95,12 +95,12 @@ int gap_find(const struct catalog *catalog, const struct target *s, int64_t t, i
 	}
 }
 
-int gap_at(const struct catalog *catalog, const struct target *s, int64_t t, struct gap *out, struct error *err)
+int gap_at(const struct catalog *catalog, const struct target *target, int64_t t, struct gap *out, struct error *err)
 {
 	struct gap_extent g = { .h = catalog->h, .err = err };
 	struct interval iv;
-	g.attr = gap_attribute(catalog, s, &g.mask);
-	out->target = *s;
+	g.attr = gap_attribute(catalog, target, &g.mask);
+	out->target = *target;
 	if (g.attr == HISTORY_NONE || t < history_begin(catalog->h) || t > history_end(catalog->h))
 		return 0;
 	if (history_stab(catalog->h, g.attr, t, &iv, err) < 0)
@@ -131,12 +131,12 @@ bool gap_is_own_thread(const struct catalog *catalog, uint32_t thread)
 	return th->role < 0 && !th->in_container;
 }
 
-int gap_each_row(const struct catalog *catalog, const struct target *s, int (*fn)(void *arg, const struct target *row),
+int gap_each_row(const struct catalog *catalog, const struct target *target, int (*fn)(void *arg, const struct target *row),
                  void *arg)
 {
-	if (s->kind != TARGET_MACHINE)
-		return fn(arg, s);
-	const struct catalog_machine *m = &catalog->machine[s->index];
+	if (target->kind != TARGET_MACHINE)
+		return fn(arg, target);
+	const struct catalog_machine *m = &catalog->machine[target->index];
 	struct target row = { m->kind == MACHINE_VM ? TARGET_CPU : TARGET_THREAD, 0 };
 	uint32_t first = m->kind == MACHINE_VM ? m->cpu : m->thread, n = m->kind == MACHINE_VM ? m->cpus : m->threads;
 	for (row.index = first; row.index < first + n; row.index++) {
@@ -149,10 +149,10 @@ int gap_each_row(const struct catalog *catalog, const struct target *s, int (*fn
 	return 0;
 }
 
-uint32_t target_machine(const struct catalog *catalog, const struct target *s)
+uint32_t target_machine(const struct catalog *catalog, const struct target *target)
 {
-	return s->kind == TARGET_MACHINE ? s->index : s->kind == TARGET_CPU ? catalog->cpu[s->index].machine
-	                                                                      : catalog->thread[s->index].machine;
+	return target->kind == TARGET_MACHINE ? target->index : target->kind == TARGET_CPU ? catalog->cpu[target->index].machine
+	                                                                      : catalog->thread[target->index].machine;
 }
 
 struct row_lister { struct gap_rows *rows; uint32_t victim; };
@@ -164,13 +164,13 @@ static int row_lister_add(void *arg, const struct target *row)
 	return 0;
 }
 
-void gap_rows_list(struct gap_rows *rows, const struct catalog *catalog, const struct target *s)
+void gap_rows_list(struct gap_rows *rows, const struct catalog *catalog, const struct target *target)
 {
 	*rows = (struct gap_rows){ 0 };
-	for (uint32_t i = 0; i < (s ? 1 : catalog->machines); i++) {
+	for (uint32_t i = 0; i < (target ? 1 : catalog->machines); i++) {
 		struct target machine = { TARGET_MACHINE, i };
-		gap_each_row(catalog, s ? s : &machine, row_lister_add,
-		             &(struct row_lister){ rows, s ? target_machine(catalog, s) : i });
+		gap_each_row(catalog, target ? target : &machine, row_lister_add,
+		             &(struct row_lister){ rows, target ? target_machine(catalog, target) : i });
 	}
 }
 
@@ -180,11 +180,11 @@ void gap_rows_release(struct gap_rows *rows)
 	*rows = (struct gap_rows){ 0 };
 }
 
-int steal_time(const struct catalog *catalog, const struct target *s, int64_t t0, int64_t t1, int64_t *ns,
+int steal_time(const struct catalog *catalog, const struct target *target, int64_t t0, int64_t t1, int64_t *ns,
                struct error *err)
 {
 	struct demand d;
-	int status = demand_of(catalog, s, t0, t1, &d, err);
+	int status = demand_of(catalog, target, t0, t1, &d, err);
 	*ns = d.lost;
 	return status;
 }

@@ -230,15 +230,15 @@ static void gap_list_close(struct query *q)
 
 static const struct query_kind gap_list = { gap_list_walk, gap_list_join, gap_list_close, ANSWER(struct gap_lister, list) };
 
-struct query *gap_list_open(const struct catalog *catalog, const struct target *s, const struct gap_options *options)
+struct query *gap_list_open(const struct catalog *catalog, const struct target *target, const struct gap_options *options)
 {
 	struct gap_lister *l = mem_new(1, sizeof *l);
 	query_init(&l->q, &gap_list, catalog, options->from, options->to, 1);
 	l->o = *options;
-	gap_rows_list(&l->rows, catalog, s);
+	gap_rows_list(&l->rows, catalog, target);
 	size_t n = 0;
 	for (size_t i = 0; i < l->rows.len; i++)
-		if (s || catalog->machine[l->rows.row[i].victim].kind == MACHINE_VM)
+		if (target || catalog->machine[l->rows.row[i].victim].kind == MACHINE_VM)
 			l->rows.row[n++] = l->rows.row[i];
 	l->rows.len = n;
 	return &l->q;

@@ -68,16 +68,16 @@ static int cancelled(const struct progress *progress, uint64_t done, uint64_t to
 }
 
 /* Streams the gaps of the rows of a target; NULL: of all machines, then of guest threads, which gap_each_row() omits. */
-static int stream_target(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to,
+static int stream_target(const struct catalog *catalog, const struct target *target, int64_t from, int64_t to,
                          int (*fn)(void *arg, const struct gap_interval *p), void *arg, const struct progress *progress,
                          struct error *err)
 {
 	struct gap_streamer e = { .catalog = catalog, .fn = fn, .arg = arg };
 	struct gap_rows rows;
 	int r = 0;
-	gap_rows_list(&rows, catalog, s);
+	gap_rows_list(&rows, catalog, target);
 	resolver_init(&e.r, catalog, from, to, err);
-	for (uint32_t i = 0; i < catalog->threads && !s; i++)
+	for (uint32_t i = 0; i < catalog->threads && !target; i++)
 		if (catalog->machine[catalog->thread[i].machine].kind == MACHINE_VM && gap_is_own_thread(catalog, i))
 			*ARRAY_PUSH(rows.row, rows.len, rows.cap) =
 				(struct gap_row){ { TARGET_THREAD, i }, catalog->thread[i].machine };
@@ -100,8 +100,8 @@ int gap_each_interval(const struct catalog *catalog, int64_t from, int64_t to,
 	return stream_target(catalog, NULL, from, to, fn, arg, progress, err);
 }
 
-int gap_each_interval_of(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to,
+int gap_each_interval_of(const struct catalog *catalog, const struct target *target, int64_t from, int64_t to,
                          int (*fn)(void *arg, const struct gap_interval *p), void *arg, struct error *err)
 {
-	return stream_target(catalog, s, from, to, fn, arg, NULL, err);
+	return stream_target(catalog, target, from, to, fn, arg, NULL, err);
 }

@@ -188,13 +188,13 @@ static int survey_add_wait(void *arg, const struct gap_interval *p)
 	size_t at;
 	if (!p || !p->of_machine || p->pcpu < 0 || (p->actor.kind != FLOW_HYPERVISOR && p->actor.kind != FLOW_PREEMPTING))
 		return 0;
-	const struct target *s = &p->gap->target;
+	const struct target *target = &p->gap->target;
 	BISECT(at, y->polls_len, y->poll[at].pcpu < p->pcpu || (y->poll[at].pcpu == p->pcpu && y->poll[at].to < p->start));
 	for (; at < y->polls_len && y->poll[at].pcpu == p->pcpu && y->poll[at].from <= p->end; at++) {
 		const struct poll *k = &y->poll[at];
 		const int64_t from = k->from > p->start ? k->from : p->start, to = k->to < p->end ? k->to : p->end;
-		const uint64_t victim = (uint64_t)s->index << 1 | (s->kind == TARGET_THREAD);
-		if (s->kind == TARGET_CPU && s->index == y->out->row[k->row].vcpu)
+		const uint64_t victim = (uint64_t)target->index << 1 | (target->kind == TARGET_THREAD);
+		if (target->kind == TARGET_CPU && target->index == y->out->row[k->row].vcpu)
 			continue;
 		*map_put(&y->wait_ns, (uint64_t)k->row << 34 | victim, NULL) += (uint64_t)(to - from + 1);
 	}
@@ -232,17 +232,17 @@ static int survey_find_victims(struct poll_survey *y, struct error *err)
 
 ORDER_BY(compare_rows, struct poll_row, RISING(vcpu) RISING(outcome))
 
-bool vcpu_is_in_target(const struct catalog *catalog, const struct target *s, uint32_t vcpu)
+bool vcpu_is_in_target(const struct catalog *catalog, const struct target *target, uint32_t vcpu)
 {
 	const uint32_t machine = catalog->cpu[vcpu].machine;
 	if (catalog->machine[machine].kind != MACHINE_VM)
 		return false;
-	if (!s || (s->kind == TARGET_MACHINE && catalog->machine[s->index].kind == MACHINE_HOST))
+	if (!target || (target->kind == TARGET_MACHINE && catalog->machine[target->index].kind == MACHINE_HOST))
 		return true;
-	return s->kind == TARGET_CPU ? s->index == vcpu : s->kind == TARGET_MACHINE && s->index == machine;
+	return target->kind == TARGET_CPU ? target->index == vcpu : target->kind == TARGET_MACHINE && target->index == machine;
 }
 
-int polls_of(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to, struct poll_list *out,
+int polls_of(const struct catalog *catalog, const struct target *target, int64_t from, int64_t to, struct poll_list *out,
              struct error *err)
 {
 	struct poll_survey y = { .catalog = catalog, .out = out };
@@ -252,7 +252,7 @@ int polls_of(const struct catalog *catalog, const struct target *s, int64_t from
 	y.to = to < history_end(catalog->h) ? to : history_end(catalog->h);
 	resolver_init(&y.r, catalog, y.from, y.to, err);
 	for (uint32_t i = 0; i < catalog->cpus && rc == 0; i++)
-		if (vcpu_is_in_target(catalog, s, i))
+		if (vcpu_is_in_target(catalog, target, i))
 			rc = survey_add_vcpu(&y, i, err);
 	if (rc == 0)
 		rc = survey_find_victims(&y, err);
@@ -271,7 +271,7 @@ void polls_release(struct poll_list *l)
 	*l = (struct poll_list){ 0 };
 }
 
-int polled_time(const struct catalog *catalog, const struct target *s, int64_t t0, int64_t t1,
+int polled_time(const struct catalog *catalog, const struct target *target, int64_t t0, int64_t t1,
                 int64_t ns[POLL_OUTCOME_COUNT], bool *is_recorded, struct error *err)
 {
 	int64_t sums[HISTORY_STATES];
@@ -279,7 +279,7 @@ int polled_time(const struct catalog *catalog, const struct target *s, int64_t t
 	for (int i = 0; i < POLL_OUTCOME_COUNT; i++)
 		ns[i] = 0;
 	for (uint32_t i = 0; i < catalog->cpus; i++) {
-		if (!vcpu_is_in_target(catalog, s, i) || catalog->cpu[i].polling == HISTORY_NONE)
+		if (!vcpu_is_in_target(catalog, target, i) || catalog->cpu[i].polling == HISTORY_NONE)
 			continue;
 		if (history_sums(catalog->h, catalog->cpu[i].polling, t0, t1, sums, err) < 0)
 			return -1;

@@ -295,17 +295,18 @@ static void waits_close(struct query *q)
 }
 
 /* Returns true if the vCPU is the target, or one of its machine or host; target NULL: any vCPU. */
-static bool is_vcpu_of(const struct catalog *catalog, uint32_t cpu, const struct target *s)
+static bool is_vcpu_of(const struct catalog *catalog, uint32_t cpu, const struct target *target)
 {
 	const uint32_t machine = catalog->cpu[cpu].machine;
 	if (catalog->machine[machine].kind != MACHINE_VM)
 		return false;
-	if (!s || s->kind == TARGET_CPU)
-		return !s || s->index == cpu;
-	return s->kind == TARGET_MACHINE && (s->index == machine || catalog->machine[s->index].kind == MACHINE_HOST);
+	if (!target || target->kind == TARGET_CPU)
+		return !target || target->index == cpu;
+	return target->kind == TARGET_MACHINE &&
+	       (target->index == machine || catalog->machine[target->index].kind == MACHINE_HOST);
 }
 
-struct query *waits_open(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to)
+struct query *waits_open(const struct catalog *catalog, const struct target *target, int64_t from, int64_t to)
 {
 	static const struct query_kind kind = { waits_walk, waits_join, waits_close, ANSWER(struct wait_collector, list) };
 	struct wait_collector *c = mem_new(1, sizeof *c);
@@ -318,10 +319,10 @@ struct query *waits_open(const struct catalog *catalog, const struct target *s, 
 		c->stops |= (uint64_t)(catalog->out_reason[i] == OUT_PAUSE || catalog->out_reason[i] == OUT_MIGRATION) << i;
 		c->inside |= (uint64_t)(catalog->vcpu_state[i] == VCPU_RUNNING || catalog->vcpu_state[i] == VCPU_IDLE) << i;
 	}
-	c->thread = s && s->kind == TARGET_THREAD ? s->index : NO_THREAD;
+	c->thread = target && target->kind == TARGET_THREAD ? target->index : NO_THREAD;
 	c->vcpu = mem_new(catalog->cpus, sizeof *c->vcpu);
 	for (uint32_t i = 0; i < catalog->cpus; i++)
-		if (is_vcpu_of(catalog, i, s))
+		if (is_vcpu_of(catalog, i, target))
 			c->vcpu[c->vcpus++] = i;
 	return &c->q;
 }

@@ -204,8 +204,9 @@ static int compare_waits(const void *a, const void *b)
 
 static bool is_in_target(const struct lock_search *c, uint32_t machine, enum target_kind kind, uint32_t index)
 {
-	const struct target *s = &c->target;
-	return c->all || (s->kind == TARGET_MACHINE ? s->index == machine : s->kind == kind && s->index == index);
+	const struct target *target = &c->target;
+	return c->all || (target->kind == TARGET_MACHINE ? target->index == machine
+	                  : target->kind == kind && target->index == index);
 }
 
 /* Returns the attribute that shows waits of the current row; HISTORY_NONE: none, or the row does not belong to the
@@ -290,14 +291,14 @@ static void locks_close(struct query *q)
 	strtab_release(&c->names);
 }
 
-struct query *locks_open(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to)
+struct query *locks_open(const struct catalog *catalog, const struct target *target, int64_t from, int64_t to)
 {
 	static const struct query_kind kind = { locks_walk, locks_join, locks_close, ANSWER(struct lock_search, list) };
 	struct lock_search *c = mem_new(1, sizeof *c);
 	query_init(&c->q, &kind, catalog, from, to, 1);
 	strtab_init(&c->names);
-	c->all = !s;
-	c->target = s ? *s : (struct target){ TARGET_MACHINE, 0 };
+	c->all = !target;
+	c->target = target ? *target : (struct target){ TARGET_MACHINE, 0 };
 	for (unsigned i = 0; i < HISTORY_STATES; i++) {
 		c->asleep |= (uint64_t)(catalog->thread_state[i] == THREAD_BLOCKED) << i;
 		c->runnable |= (uint64_t)(catalog->thread_state[i] == THREAD_PREEMPTED) << i;

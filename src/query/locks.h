@@ -42,7 +42,7 @@ struct actor locks_named(struct lock_search *c, const struct actor *p, char **na
 
 /* Finds the suspected holder of the lock for which the target spun on vCPU `own`. *vcpu: vCPU of the same machine that
  * runs the holder; -1: ambiguous. */
-int spin_suspects(struct lock_search *c, const struct target *s, int own, struct lock_wait *wait, int32_t *vcpu);
+int spin_suspects(struct lock_search *c, const struct target *target, int own, struct lock_wait *wait, int32_t *vcpu);
 
 /* Adds the spin waits of vCPU v within the window, given an exit by PAUSE in the interval `pause`. spin_end_vcpu() ends
  * the vCPU. */

@@ -52,7 +52,7 @@ static int survey_add_vcpu(struct code_survey *p, const struct catalog *catalog,
 
 ORDER_BY(compare_rows, struct preempted_code_row, RISING(vcpu) FALLING(total) RISING(address))
 
-int preempted_code_of(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to,
+int preempted_code_of(const struct catalog *catalog, const struct target *target, int64_t from, int64_t to,
                       struct preempted_code_list *out, struct error *err)
 {
 	struct code_survey p = { .out = out };
@@ -61,7 +61,7 @@ int preempted_code_of(const struct catalog *catalog, const struct target *s, int
 	from = from > history_begin(catalog->h) ? from : history_begin(catalog->h);
 	to = to < history_end(catalog->h) ? to : history_end(catalog->h);
 	for (uint32_t i = 0; i < catalog->cpus && rc == 0; i++)
-		if (vcpu_is_in_target(catalog, s, i))
+		if (vcpu_is_in_target(catalog, target, i))
 			rc = survey_add_vcpu(&p, catalog, i, from, to, err);
 	map_release(&p.row_of);
 	ARRAY_SORT(out->row, out->rows, compare_rows);

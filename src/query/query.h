@@ -137,9 +137,9 @@ struct target {
 };
 /* Returns true if the target's stolen time is known, from the host's trace or from the guest's steal clock: false
  * for a VM with neither and for its vCPUs. */
-bool catalog_has_host_trace(const struct catalog *catalog, const struct target *s);
+bool catalog_has_host_trace(const struct catalog *catalog, const struct target *target);
 /* Returns true if its lost time is a lower bound: a VM without a host trace, or its parts. NULL: any such VM. */
-bool catalog_lacks_host_trace(const struct catalog *catalog, const struct target *s);
+bool catalog_lacks_host_trace(const struct catalog *catalog, const struct target *target);
 /* Finds all targets that match a text: "Debian", "Debian/3525", "Debian/CPU0", "host/42" (without VMs: "42"), a group's
  * path, a thread's name at any time ("Debian/fibonacci", or "fibonacci" on any machine). If no name is equal:
  * targets whose name starts with the text or matches it as a glob ("Debian/critical*", "vm0?/CPU0"). The caller frees
@@ -153,21 +153,21 @@ int catalog_single_target(const struct catalog *catalog, const char *text, const
 int catalog_parse_target(const struct catalog *catalog, const char *text, struct target *out, struct error *err);
 /* Finds the target's lifetime (first and last ns): returns 1, 0 = never alive, -1 = error. Machines and CPUs are
  * always alive. */
-int catalog_lifetime(const struct catalog *catalog, const struct target *s, int64_t *start, int64_t *end,
+int catalog_lifetime(const struct catalog *catalog, const struct target *target, int64_t *start, int64_t *end,
                      struct error *err);
 #define ACTOR_TEXT 640  /* bytes, for a target's or actor's longest text: machine (MACHINE_NAME), TID, comm */
 /* Write "Debian/3525 critical_task", escaped, with the name that the thread had longest; the form for commands,
  * "Debian/3525"; the arguments "view FILE --row Debian/3525 --at 12:03:04.113900" for a time in it. Return buf. */
-char *catalog_target_text(const struct catalog *catalog, const struct target *s, char *buf, size_t size);
-char *catalog_operand_text(const struct catalog *catalog, const struct target *s, char *buf, size_t size);
-char *catalog_view_command(const struct catalog *catalog, const struct target *s, int64_t at, char *buf, size_t size);
-uint32_t target_machine(const struct catalog *catalog, const struct target *s);
+char *catalog_target_text(const struct catalog *catalog, const struct target *target, char *buf, size_t size);
+char *catalog_operand_text(const struct catalog *catalog, const struct target *target, char *buf, size_t size);
+char *catalog_view_command(const struct catalog *catalog, const struct target *target, int64_t at, char *buf, size_t size);
+uint32_t target_machine(const struct catalog *catalog, const struct target *target);
 const char *catalog_longest_name(const struct catalog *catalog, uint32_t thread);  /* raw; "": none */
 
 /* Copies the warnings that concern answers on this target (NULL: on all) within [from, to] to the end: notes on the traces
  * that its machine and its outer machines have, and notes that concern no single machine. Returns false if the history's
  * notes are damaged. */
-bool warnings_of(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to, struct notes *out);
+bool warnings_of(const struct catalog *catalog, const struct target *target, int64_t from, int64_t to, struct notes *out);
 
 /* ---- Queries in steps ------------------------------------------------------------------------------------------ */
 
@@ -294,7 +294,7 @@ struct flow_options {
 /* Starts the query for a thread's or CPU's flow within [from, to], cut to its lifetime: the sequence of actors that had
  * the CPU while the target ran or waited for the CPU. An idle vCPU counts as FLOW_WAITING. options NULL: all
  * intervals, no cells. */
-struct query *flow_open(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to,
+struct query *flow_open(const struct catalog *catalog, const struct target *target, int64_t from, int64_t to,
                         const struct flow_options *options, struct error *err);
 void flow_release(struct flow *f);
 /* Returns the interval that contains t, an index; the first or last interval if t is outside. */
@@ -331,14 +331,14 @@ struct gap {
 };
 /* Finds a CPU's or thread's next gap (direction > 0) after t, or the previous gap before t. Returns 1, 0 = none, -1 =
  * error. */
-int gap_find(const struct catalog *catalog, const struct target *s, int64_t t, int direction, struct gap *out,
+int gap_find(const struct catalog *catalog, const struct target *target, int64_t t, int direction, struct gap *out,
              struct error *err);
 /* The same for the gap that contains t. */
-int gap_at(const struct catalog *catalog, const struct target *s, int64_t t, struct gap *out, struct error *err);
+int gap_at(const struct catalog *catalog, const struct target *target, int64_t t, struct gap *out, struct error *err);
 /* Computes the exact ns that a target lost within [t0, t1], from the state sums alone, in O(log n) per row. A VM is the
  * sum of its vCPUs; the host and a container are the sum of their threads. Threads that execute a vCPU count for the VM
  * only, a container's threads for the container only. */
-int steal_time(const struct catalog *catalog, const struct target *s, int64_t t0, int64_t t1, int64_t *ns,
+int steal_time(const struct catalog *catalog, const struct target *target, int64_t t0, int64_t t1, int64_t *ns,
                struct error *err);
 
 /* A target's CPU demand and the part that was met, computed from the state sums alone, in O(log n) per row. Rows as in
@@ -350,7 +350,7 @@ struct demand {
 	int64_t alive;           /* lifetime, ns: all these, and time in unknown states */
 	unsigned rows;           /* number of rows summed: for a VM, its vCPUs */
 };
-int demand_of(const struct catalog *catalog, const struct target *s, int64_t t0, int64_t t1, struct demand *out,
+int demand_of(const struct catalog *catalog, const struct target *target, int64_t t0, int64_t t1, struct demand *out,
               struct error *err);
 /* Returns "%", or "?" if the state is unknown for longer than it is known: the unit of the lost share. */
 static inline const char *demand_share_unit(const struct demand *d)
@@ -378,10 +378,10 @@ int gap_each_interval(const struct catalog *catalog, int64_t from, int64_t to,
                       int (*fn)(void *arg, const struct gap_interval *p), void *arg, const struct progress *progress,
                       struct error *err);
 /* The same for one target's rows, as in gap_list_open(). */
-int gap_each_interval_of(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to,
+int gap_each_interval_of(const struct catalog *catalog, const struct target *target, int64_t from, int64_t to,
                       int (*fn)(void *arg, const struct gap_interval *p), void *arg, struct error *err);
 /* Computes demand_of() for n cells; cell i is [edge[i], edge[i + 1] - 1]. Adds the ns to ran[n] and lost[n]. */
-int demand_cells(const struct catalog *catalog, const struct target *s, const int64_t *edge, unsigned n, int64_t *ran,
+int demand_cells(const struct catalog *catalog, const struct target *target, const int64_t *edge, unsigned n, int64_t *ran,
                  int64_t *lost, struct error *err);
 
 /* ---- Victims ---------------------------------------------------------------------------------------------------- */
@@ -504,9 +504,9 @@ struct gap_list {
 	size_t names;
 };
 
-/* Starts the query for the gaps of a vCPU, a thread, a VM (its vCPUs), the host or a container (its threads); s NULL:
- * all VMs. With min <= 1, total == steal_time() in the same window. */
-struct query *gap_list_open(const struct catalog *catalog, const struct target *s, const struct gap_options *options);
+/* Starts the query for the gaps of a vCPU, a thread, a VM (its vCPUs), the host or a container (its threads); NULL: all
+ * VMs. With min <= 1, total == steal_time() in the same window. */
+struct query *gap_list_open(const struct catalog *catalog, const struct target *target, const struct gap_options *options);
 void gap_list_release(struct gap_list *l);
 
 /* ---- Steal matrix: victims and culprits ----------------------------------------------------------------------- */
@@ -639,7 +639,7 @@ struct path {
  * cause is the target; while it waits for a CPU, the culprit that has the CPU; while it sleeps, its waker's activity,
  * on any machine, recursively. FLOW_UNKNOWN: no event proves the cause, and no event is close enough to infer it.
  * Returns NULL on error. */
-struct query *path_open(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to,
+struct query *path_open(const struct catalog *catalog, const struct target *target, int64_t from, int64_t to,
                         struct error *err);  /* NULL: error */
 void path_release(struct path *p);
 
@@ -674,7 +674,7 @@ struct lock_list {
 
 /* Starts the query for lock waits: a thread's (with vCPUs that spin while the thread is current), a vCPU's (spinning only),
  * a machine's, or all machines' (NULL). */
-struct query *locks_open(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to);
+struct query *locks_open(const struct catalog *catalog, const struct target *target, int64_t from, int64_t to);
 /* Returns true if the history contains the machine's lock events. */
 bool locks_have_events(const struct catalog *catalog, uint32_t machine);
 void locks_release(struct lock_list *l);
@@ -796,10 +796,10 @@ struct culprit_sums {
 	size_t names;
 };
 
-/* Starts the query for the sums of a VM's vCPUs, the host's or a container's threads, one vCPU or one thread; s NULL: all
+/* Starts the query for the sums of a VM's vCPUs, the host's or a container's threads, one vCPU or one thread; NULL: all
  * vCPUs and all threads that execute none. It reads few blocks from the history, and sweeps the window before and after
  * them: about 1 ms for 100 rows, however long the window is. */
-struct query *culprit_sums_open(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to);
+struct query *culprit_sums_open(const struct catalog *catalog, const struct target *target, int64_t from, int64_t to);
 /* Returns a vCPU's or thread's row; NULL: it has no gaps. */
 const struct culprit_sums_row *culprit_sums_row_of(const struct culprit_sums *s, const struct catalog *catalog,
                                                    const struct target *target);
@@ -859,7 +859,7 @@ struct wait_list {
 
 /* Starts the query for a vCPU's wakers, those for all its vCPUs if the target is a VM, or for all vCPUs (NULL), from the
  * host's events alone; for a thread, the wakers that ended its sleeps. */
-struct query *waits_open(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to);
+struct query *waits_open(const struct catalog *catalog, const struct target *target, int64_t from, int64_t to);
 void waits_release(struct wait_list *l);
 
 /* ---- Halt polling ---------------------------------------------------------------------------------------------- */
@@ -886,12 +886,12 @@ struct poll_list {
 };
 
 /* Finds a vCPU's or VM's polled halts, or all (NULL). */
-int polls_of(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to, struct poll_list *out,
+int polls_of(const struct catalog *catalog, const struct target *target, int64_t from, int64_t to, struct poll_list *out,
              struct error *err);
 void polls_release(struct poll_list *l);
 /* Computes the exact polling time by outcome within [t0, t1], ns, from the state sums alone. *is_recorded: the history
  * contains polls. */
-int polled_time(const struct catalog *catalog, const struct target *s, int64_t t0, int64_t t1,
+int polled_time(const struct catalog *catalog, const struct target *target, int64_t t0, int64_t t1,
                 int64_t ns[POLL_OUTCOME_COUNT], bool *is_recorded, struct error *err);
 
 /* ---- Preempted code in the guest's kernel ----------------------------------------------------------------------- */
@@ -913,7 +913,7 @@ struct preempted_code_list {
 };
 
 /* Finds a vCPU's, a VM's or all VMs' (NULL) preemptions: the guest was runnable when the host took the CPU. */
-int preempted_code_of(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to,
+int preempted_code_of(const struct catalog *catalog, const struct target *target, int64_t from, int64_t to,
                       struct preempted_code_list *out, struct error *err);
 void preempted_code_release(struct preempted_code_list *l);
 
@@ -979,19 +979,19 @@ char *actor_text(const struct catalog *catalog, const struct actor *actor, const
 const char *actor_name_text(const struct actor *actor, const char *name, char buf[ACTOR_TEXT]);
 
 /* Returns the raw name of the target's state; "not alive" for null, "" if it has no name. */
-const char *target_state_name(const struct catalog *catalog, const struct target *s, int64_t state);
+const char *target_state_name(const struct catalog *catalog, const struct target *target, int64_t state);
 
 /* Writes a few plain sentences, one per line, escaped, on a thread or vCPU within [from, to]: its activity, its delays,
  * the culprits, the confidence, and the next steps; on a machine (NULL: on each) its time, its waits, and what the provider
  * took. The caller frees *text. */
-int explain_window(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to, char **text,
+int explain_window(const struct catalog *catalog, const struct target *target, int64_t from, int64_t to, char **text,
                    struct error *err);
 /* Starts the query that does the same for the gap or interval that contains t; the answer is a char *. A moment in a long
  * gap takes several steps. */
-struct query *explain_open(const struct catalog *catalog, const struct target *s, int64_t t, struct error *err);
+struct query *explain_open(const struct catalog *catalog, const struct target *target, int64_t t, struct error *err);
 /* Starts the query for one line of the viewer, a char * without newline: "Debian/vCPU0 12:03:04.1139 PREEMPTED 5.21 ms by
  * host/2101 burnP6 on CPU3". The time is when the interval (or gap) that contains t starts. */
-struct query *status_open(const struct catalog *catalog, const struct target *s, int64_t t);
+struct query *status_open(const struct catalog *catalog, const struct target *target, int64_t t);
 
 /* A flow as a tree: groups (machines, waiting, idle, limits) by time, each followed by its entries. */
 struct flow_row {
@@ -1022,7 +1022,7 @@ struct flow_text {
 unsigned flow_text_columns(int width);  /* returns the bar lanes' width, for flow_options.columns */
 /* Writes machines and threads as a tree, with durations, shares and a bar lane, and how many entries are below the
  * threshold. */
-int flow_write_text(const struct catalog *catalog, const struct flow *f, const struct target *s,
+int flow_write_text(const struct catalog *catalog, const struct flow *f, const struct target *target,
                     const struct flow_text *options, FILE *to, struct error *err);
 
 /* ---- Findings ---------------------------------------------------------------------------------------- */

@@ -19,17 +19,17 @@ static inline bool use_is_lost(enum use time_use)
 extern const uint8_t vcpu_use[VCPU_STATE_COUNT], thread_use[THREAD_STATE_COUNT];
 
 /* Computes a flow's sums within [from, to]. The names stay in the resolver (flow->names is 0). */
-int flow_collect(struct resolver *r, const struct target *s, int64_t from, int64_t to, struct flow *out);
+int flow_collect(struct resolver *r, const struct target *target, int64_t from, int64_t to, struct flow *out);
 
 /* Cuts a window to the history and to the target's lifetime. Returns -1 if nothing remains. */
-int window_cut_to_target(const struct catalog *catalog, const struct target *s, int64_t *from, int64_t *to,
+int window_cut_to_target(const struct catalog *catalog, const struct target *target, int64_t *from, int64_t *to,
                          struct error *err);
 
 /* Finds the first and last ns at which the attribute has a value. Returns 1, 0 = it never has a value, -1 = error. */
 int attribute_lifetime(const struct catalog *catalog, uint32_t attr, int64_t *start, int64_t *end, struct error *err);
 
 /* Returns a CPU's or thread's status attribute. *mask: states that make a gap; bit n = the history's state number n. */
-uint32_t gap_attribute(const struct catalog *catalog, const struct target *s, uint64_t *mask);
+uint32_t gap_attribute(const struct catalog *catalog, const struct target *target, uint64_t *mask);
 
 /* Reads the host CPUs' cores, caches and nodes. */
 int catalog_read_topology(struct catalog *catalog, struct error *err);
@@ -49,7 +49,7 @@ bool gap_is_own_thread(const struct catalog *catalog, uint32_t thread);
 /* Calls fn for each row whose lost time is summed for a target: a VM's vCPUs, the host's (see
  * gap_is_own_thread()) or a container's threads, or the CPU or thread itself. If fn returns other than 0, stops and
  * returns that. */
-int gap_each_row(const struct catalog *catalog, const struct target *s, int (*fn)(void *arg, const struct target *row),
+int gap_each_row(const struct catalog *catalog, const struct target *target, int (*fn)(void *arg, const struct target *row),
                  void *arg);
 
 /* The rows that gap_each_row() visits for one target, or for all machines (NULL). victim: the
@@ -58,7 +58,7 @@ struct gap_rows {
 	struct gap_row { struct target target; uint32_t victim; } *row;
 	size_t len, cap;
 };
-void gap_rows_list(struct gap_rows *rows, const struct catalog *catalog, const struct target *s);
+void gap_rows_list(struct gap_rows *rows, const struct catalog *catalog, const struct target *target);
 void gap_rows_release(struct gap_rows *rows);
 /* culprit_sums_open() for some rows, ascending by number; owned by the query. */
 struct query *culprit_sums_open_rows(const struct catalog *catalog, const struct gap_rows *rows, int64_t from, int64_t to);
@@ -99,7 +99,7 @@ void names_copy(const struct strtab *from, char ***name, size_t *names);
 void names_free(char **name, size_t names);
 
 /* Returns true if this vCPU is the target or belongs to it. Target NULL or the host: every VM's vCPU. */
-bool vcpu_is_in_target(const struct catalog *catalog, const struct target *s, uint32_t vcpu);
+bool vcpu_is_in_target(const struct catalog *catalog, const struct target *target, uint32_t vcpu);
 
 /* Adds the cells to lanes: lane[lane_of[entry] * cells + column], with `cells` columns per lane; lane_of UINT32_MAX: the
  * entry is in no lane. Exact if cells == f->columns. */

@@ -528,14 +528,14 @@ static ALWAYS_INLINE int thread_target_at(struct resolver *r, uint32_t thread, i
 	return 0;
 }
 
-int resolve_target(struct resolver *r, const struct target *s, int64_t t, struct resolution *out)
+int resolve_target(struct resolver *r, const struct target *target, int64_t t, struct resolution *out)
 {
-	if (s->kind == TARGET_THREAD)
-		return thread_target_at(r, s->index, t, out);
-	if (s->kind != TARGET_CPU)
+	if (target->kind == TARGET_THREAD)
+		return thread_target_at(r, target->index, t, out);
+	if (target->kind != TARGET_CPU)
 		return resolution_set(out, FLOW_UNKNOWN);
-	return is_host(r->catalog, r->catalog->cpu[s->index].machine) ? pcpu_at(r, s->index, t, NULL, out)
-	                                                        : vcpu_at(r, s->index, t, out);
+	return is_host(r->catalog, r->catalog->cpu[target->index].machine) ? pcpu_at(r, target->index, t, NULL, out)
+	                                                        : vcpu_at(r, target->index, t, out);
 }
 
 int resolve_idle(struct resolver *r, uint32_t v, int64_t t, struct resolution *out)

@@ -210,10 +210,10 @@ static inline int thread_state(const struct resolver *r, int64_t value)
 
 /* Finds the actor at t: the target if it runs, otherwise the actor that keeps it from running. Valid at least up to
  * r->until. */
-int resolve_target(struct resolver *r, const struct target *s, int64_t t, struct resolution *out);
+int resolve_target(struct resolver *r, const struct target *target, int64_t t, struct resolution *out);
 
 /* Sets *lost to true if the target lost time at t. */
-int resolve_lost(struct resolver *r, const struct target *s, int64_t t, bool *lost);
+int resolve_lost(struct resolver *r, const struct target *target, int64_t t, bool *lost);
 
 /* Finds the actor that keeps vCPU v, which is idle for its guest, off its CPU at t; FLOW_IDLE_CPU: none. */
 int resolve_idle(struct resolver *r, uint32_t v, int64_t t, struct resolution *out);
@@ -222,14 +222,14 @@ int resolve_idle(struct resolver *r, uint32_t v, int64_t t, struct resolution *o
  * any thread may have, stops there: returns 1 with its index in catalog->cpu, and with the thread that waits, an
  * index into catalog->thread, -1: none. The result is valid on [t, r->until]. Returns 0 with *out filled, or -1 on
  * error. */
-int resolve_gap(struct resolver *r, const struct target *s, const struct interval *status, int64_t t,
+int resolve_gap(struct resolver *r, const struct target *target, const struct interval *status, int64_t t,
                 struct resolution *out, int *cpu, int32_t *waiting);
 
 /* Finds the pCPU on which a row, which runs at t, runs; -1: unknown. The result is valid on [t, r->until]. */
-int resolve_occupied_cpu(struct resolver *r, const struct target *s, int64_t t, int *cpu);
+int resolve_occupied_cpu(struct resolver *r, const struct target *target, int64_t t, int *cpu);
 
 /* Calls fn for resolutions that tile [from, to] in order. If fn returns other than 0, stops and returns that. */
-int resolve_walk(struct resolver *r, const struct target *s, int64_t from, int64_t to,
+int resolve_walk(struct resolver *r, const struct target *target, int64_t from, int64_t to,
                  int (*fn)(void *arg, const struct resolution *p, int64_t start, int64_t end), void *arg);
 
 static inline bool resolution_same(const struct resolution *a, const struct resolution *b)

@@ -80,23 +80,23 @@ int resolver_find_lower_cpu(struct resolver *r, uint32_t v, int64_t t, int64_t n
 	return 0;
 }
 
-int resolve_gap(struct resolver *r, const struct target *s, const struct interval *status, int64_t t,
+int resolve_gap(struct resolver *r, const struct target *target, const struct interval *status, int64_t t,
                 struct resolution *out, int *cpu, int32_t *waiting)
 {
 	r->row_status = status;
 	r->awaited_cpu = -1;
-	const int rc = resolve_target(r, s, t, out);
+	const int rc = resolve_target(r, target, t, out);
 	r->row_status = NULL;
 	*cpu = r->awaited_cpu;
 	*waiting = r->awaited_by;
 	return rc < 0 ? -1 : *cpu >= 0;
 }
 
-int resolve_occupied_cpu(struct resolver *r, const struct target *s, int64_t t, int *cpu)
+int resolve_occupied_cpu(struct resolver *r, const struct target *target, int64_t t, int *cpu)
 {
-	*cpu = s->kind == TARGET_CPU ? (int)s->index : -1;
-	if (s->kind == TARGET_THREAD) {
-		const struct catalog_thread *th = &r->catalog->thread[s->index];
+	*cpu = target->kind == TARGET_CPU ? (int)target->index : -1;
+	if (target->kind == TARGET_THREAD) {
+		const struct catalog_thread *th = &r->catalog->thread[target->index];
 		struct thread_ref *w = resolver_thread(r, th->machine, th->tid);
 		int64_t number;
 		if (track_at(r, &thread_tracks(r, w)[TRACK_CPU], t, &number) < 0)

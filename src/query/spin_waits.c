@@ -233,11 +233,11 @@ static uint32_t suspects_name(struct lock_search *c, const struct suspects *list
 }
 
 /* Sums the ns that the spinning waiter itself lost. */
-static int add_waiter_loss(struct lock_search *c, const struct target *s, struct lock_wait *wait)
+static int add_waiter_loss(struct lock_search *c, const struct target *target, struct lock_wait *wait)
 {
 	const struct flow_options sums = { 0 };
 	struct flow f;
-	if (query_answer(flow_open(c->q.catalog, s, wait->start, wait->end, &sums, c->err), &f, c->err) < 0)
+	if (query_answer(flow_open(c->q.catalog, target, wait->start, wait->end, &sums, c->err), &f, c->err) < 0)
 		return -1;
 	for (size_t i = 0; i < f.entries; i++)
 		wait->waiter_lost_ns += flow_is_thread(f.entry[i].actor.kind) ? f.entry[i].lost : 0;
@@ -245,7 +245,7 @@ static int add_waiter_loss(struct lock_search *c, const struct target *s, struct
 	return 0;
 }
 
-int spin_suspects(struct lock_search *c, const struct target *s, int own, struct lock_wait *wait, int32_t *vcpu)
+int spin_suspects(struct lock_search *c, const struct target *target, int own, struct lock_wait *wait, int32_t *vcpu)
 {
 	const uint32_t machine = (uint32_t)wait->waiter.machine;
 	const struct catalog_machine *m = &c->q.catalog->machine[machine];
@@ -256,7 +256,7 @@ int spin_suspects(struct lock_search *c, const struct target *s, int own, struct
 		rc = (int)v == own ? 0 : suspect_vcpu(c, v, wait, &list);
 	*vcpu = -1;
 	if (rc == 0 && (list.n || wait->vcpu < 0))
-		rc = add_waiter_loss(c, s, wait);
+		rc = add_waiter_loss(c, target, wait);
 	if (rc < 0 || !list.n)
 		return rc;
 	const struct spin_pattern *patterns = machine_pattern(c, machine);

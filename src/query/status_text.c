@@ -87,13 +87,14 @@ static int write_activity(const struct catalog *catalog, const struct gap *momen
 	return 0;
 }
 
-int status_of_machine(const struct catalog *catalog, const struct target *s, char **text, struct error *err)
+int status_of_machine(const struct catalog *catalog, const struct target *target, char **text, struct error *err)
 {
 	int64_t ns;
 	char d[TIME_TEXT], name[NAME_TEXT];
-	if (steal_time(catalog, s, history_begin(catalog->h), history_end(catalog->h), &ns, err) < 0)
+	if (steal_time(catalog, target, history_begin(catalog->h), history_end(catalog->h), &ns, err) < 0)
 		return -1;
-	*text = mem_printf("%s lost %s in total", catalog_target_text(catalog, s, name, sizeof name), time_duration(d, ns));
+	*text = mem_printf("%s lost %s in total", catalog_target_text(catalog, target, name, sizeof name),
+	                   time_duration(d, ns));
 	return 0;
 }
 

@@ -5,10 +5,10 @@
 
 #define META_NOTES "notes"
 
-static uint32_t machine_of(const struct catalog *catalog, const struct target *s)
+static uint32_t machine_of(const struct catalog *catalog, const struct target *target)
 {
-	return s->kind == TARGET_MACHINE ? s->index
-	       : s->kind == TARGET_CPU ? catalog->cpu[s->index].machine : catalog->thread[s->index].machine;
+	return target->kind == TARGET_MACHINE ? target->index
+	       : target->kind == TARGET_CPU ? catalog->cpu[target->index].machine : catalog->thread[target->index].machine;
 }
 
 /* Returns true if the note concerns the machine, or an outer machine. A container has only the host's trace. */
@@ -23,7 +23,7 @@ static bool note_concerns_machine(const struct catalog *catalog, const struct no
 	       strcmp(catalog->machine[0].name, note->machine) == 0;
 }
 
-bool warnings_of(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to, struct notes *out)
+bool warnings_of(const struct catalog *catalog, const struct target *target, int64_t from, int64_t to, struct notes *out)
 {
 	size_t size;
 	struct notes all = { 0 };
@@ -33,7 +33,7 @@ bool warnings_of(const struct catalog *catalog, const struct target *s, int64_t 
 	for (size_t i = 0; i < 2 * all.len; i++) {
 		const struct note *note = &all.item[i % all.len];
 		if (note_code_hides_steal(note->code) == (i < all.len) && note_is_warning(note, from, to) &&
-		    (!s || note_concerns_machine(catalog, note, machine_of(catalog, s))))
+		    (!target || note_concerns_machine(catalog, note, machine_of(catalog, target))))
 			notes_copy(out, note, NULL);
 	}
 	notes_release(&all);
