@@ -41,7 +41,7 @@ WIDEST_LINE = 124     # columns, tabs of 4
 MADE = {"src/cli/ticket_script.h", "src/trace/layout_texts.h", "src/record/guest_text.h", "src/record/request_texts.h", "src/ui/theme_texts.h", "src/export/questions.h", "src/live/collector_object.h", "src/live/counters_object.h", "src/live/throttle_object.h"}  # by the build, from what we ship
 MADE |= {"src/live/machine_object.h"}
 CURSES_FILES = 2
-OF_MOST = 4.10        # `of` per 100 words of comments in src/, which may only fall: 5.4 on 2026-11-28, the aim is 3
+OF_MOST = 3.97        # `of` per 100 words of comments in src/, which may only fall: 5.4 on 2026-11-28, the aim is 3
 TOP = {".clang-format", ".editorconfig", ".git-blame-ignore-revs", ".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "COPYING", "HACKING", "Makefile.am",
        "README", "README.md", "SECURITY.md", "bootstrap", "configure.ac"}
 SAME_IDEA = {"sink"}  # what each sink of export/ makes of the struct that sink.h leaves open

@@ -1,8 +1,8 @@
 /* Time per state.
  *
  * Each index row contains F(start): the time per state from the first change to the start of its chunk. F(t) is F(start)
- * plus the time in a part of one chunk. The sums of a window are F(t1 + 1) - F(t0), whatever its length. Adjacent cells
- * share their edges, and the chunks of the next edges are prefetched while one is decoded. */
+ * plus the time in a part of one chunk. A window's sums are F(t1 + 1) - F(t0), whatever its length. Adjacent cells share
+ * their edges, and the next edges' chunks are prefetched while one is decoded. */
 #include "history/file.h"
 
 #define PREFETCH_CELLS 8    /* cells prefetched in advance */
@@ -16,10 +16,10 @@ struct tally {
 	uint32_t k;                 /* loaded chunk, or UINT32_MAX */
 	uint32_t row;            /* index row with the sums F for which part[] is zero: k, or k + 1 after reading backwards
 	                          * from the end */
-	unsigned i;              /* index of the interval in the chunk that contains the last t */
-	unsigned from, to;          /* less[] holds the durations of [from, to) */
-	unsigned exception;      /* next exception of the durations */
-	int64_t at;              /* start of interval i */
+	unsigned i;              /* the interval's index in the chunk that contains the last t */
+	unsigned from, to;          /* less[] holds the durations in [from, to) */
+	unsigned exception;      /* the durations' next exception */
+	int64_t at;              /* when interval i starts */
 	uint64_t part[32];       /* time per code between the row's time and `at`; modulo 2^64, because it may be negative */
 	uint64_t less[GROUP];    /* durations - 1 */
 	unsigned codes;          /* codes that the chunk's width can express */
@@ -33,7 +33,7 @@ static int tally_open(struct tally *y, const struct history *h, uint32_t attr, s
 	return attr_open_states(&y->a, h, attr, err);
 }
 
-/* Decodes the next durations into less[]. Returns their sum if there are STRIDE of them, otherwise UINT64_MAX. */
+/* Decodes the next durations into less[]. Returns their sum if there are STRIDE durations, otherwise UINT64_MAX. */
 static uint64_t tally_decode(struct tally *y)
 {
 	unsigned last = y->c.n - 1;
@@ -47,7 +47,7 @@ static uint64_t tally_decode(struct tally *y)
 	return UINT64_MAX;
 }
 
-/* Adds the STRIDE decoded durations to the time of their codes; backwards: subtracts them. */
+/* Adds the STRIDE decoded durations to their codes' times; backwards: subtracts them. */
 static inline __attribute__((always_inline)) void tally_add(struct tally *y, bool backwards)
 {
 	unsigned width = y->c.code.width, mask = (1u << width) - 1;
@@ -80,7 +80,7 @@ static void tally_states(struct tally *y)
 	}
 }
 
-/* Starts reading at the front of the chunk. */
+/* Starts to read at the chunk's front. */
 static void tally_start_front(struct tally *y)
 {
 	for (unsigned code = 0; code < y->codes; code++)
@@ -90,7 +90,7 @@ static void tally_start_front(struct tally *y)
 	y->row = y->k;
 }
 
-/* Reads backwards from the end of the chunk to a group of STRIDE durations that begins at or before t. */
+/* Reads backwards from the chunk's end to a group of STRIDE durations that begins at or before t. */
 static void tally_start_back(struct tally *y, int64_t t)
 {
 	const struct packed_column *d = &y->c.duration;
@@ -131,7 +131,7 @@ static int tally_load(struct tally *y, uint32_t k, int64_t t, struct error *err)
 	return 0;
 }
 
-/* Advances to the interval that contains t. Returns the offset of t in this interval, ns. */
+/* Advances to the interval that contains t. Returns t's offset in this interval, ns. */
 static uint64_t tally_advance(struct tally *y, int64_t t)
 {
 	uint64_t remaining = (uint64_t)t - (uint64_t)y->at;
@@ -186,12 +186,12 @@ static uint64_t before_first(const struct attr *a, int64_t t0, int64_t t1)
 	return until > t0 ? (uint64_t)until - (uint64_t)t0 : 0;
 }
 
-/* Finds the chunks of the cells' edges, in ascending order. */
+/* Finds the chunks for the cells' edges, in ascending order. */
 struct edge_seeker {
 	const struct attr *a;
-	uint32_t k, stride;      /* chunk of the last edge; its distance from the chunk of the previous edge */
-	int64_t until;           /* end of that chunk, excluded */
-	uint32_t chunk[PREFETCH_CELLS];  /* chunk of edge i at index i % PREFETCH_CELLS */
+	uint32_t k, stride;      /* the last edge's chunk; its distance from the previous edge's chunk */
+	int64_t until;           /* where that chunk ends, excluded */
+	uint32_t chunk[PREFETCH_CELLS];  /* edge i's chunk at index i % PREFETCH_CELLS */
 };
 
 static int64_t clamp_edge(const struct history *h, int64_t t)
@@ -199,7 +199,7 @@ static int64_t clamp_edge(const struct history *h, int64_t t)
 	return t < h->begin ? h->begin : t > h->end ? h->end + 1 : t;
 }
 
-/* Finds the chunk of edge i and prefetches it: for cells wider than chunks the memory latency dominates. */
+/* Finds edge i's chunk and prefetches it: for cells wider than chunks the memory latency dominates. */
 static int seek_edge(struct edge_seeker *s, const int64_t *edge, unsigned i, struct error *err)
 {
 	const struct attr *a = s->a;
@@ -219,7 +219,7 @@ static int seek_edge(struct edge_seeker *s, const int64_t *edge, unsigned i, str
 	return 0;
 }
 
-/* Sets the sums of a cell of `length` ns, of which `leading` are before the first change. Returns false if they do not
+/* Sets a cell's sums; it has `length` ns, and `leading` ns before the first change. Returns false if they do not
  * add up to its length. */
 static bool set_cell_sums(const uint64_t *to, const uint64_t *from, uint64_t leading, uint64_t length, int64_t *sums)
 {

@@ -1,4 +1,4 @@
-/* Critical path: the causes of the time that a thread took, through sleeps, wakers and machines.
+/* Critical path: why a thread took its time, through sleeps, wakers and machines.
  *
  * The resolver attributes the time in which the target does not sleep. A sleep is attributed backwards from its end: the
  * time since the waker's own last wakeup to the waker, the time before that to the waker's waker, and so on to the start
@@ -7,16 +7,16 @@
  *
  * - Thread: the waker is that thread. If it is a vCPU, the waker is the current thread of the guest (which made a
  *   request).
- * - Interrupt of a guest: if the CPU was idle since it was woken from a halt, the vCPU's waker, then the wakeup
- *   latency of the vCPU.
- * - Interrupt of a host: the path ends there (a timer, a device). Packets between VMs pass in softirqs of the sending
+ * - Guest interrupt: if the CPU was idle since it was woken from a halt, the vCPU's waker, then the vCPU's
+ *   wakeup latency.
+ * - Host interrupt: the path ends there (a timer, a device). Packets between VMs pass in softirqs of the sending
  *   thread.
  *
  * Special cases:
  *
  * - No thread waits for a guest's idle task, or for a thread that a handler interrupts.
- * - The wakeup latency of a vCPU (through an interrupt, or to another CPU) is attributed to the thread that is being
- *   woken; the kind of the interval shows why the vCPU waits. If the wakeup is for no thread of the guest, or the path
+ * - A vCPU's wakeup latency (through an interrupt, or to another CPU) is attributed to the thread that is being
+ *   woken; the interval's kind shows why the vCPU waits. If the wakeup is for no guest thread, or the path
  *   is the vCPU's own, the time is attributed to the idle vCPU.
  * - Everything else is unknown.
  *
@@ -27,7 +27,7 @@
 #include "base/base.h"
 #include "query/wakeup.h"
 
-#define DEPTH_MAX 400  /* maximum length of a chain of wakers */
+#define DEPTH_MAX 400  /* maximum number of wakers in a chain */
 
 #define EDGE_NAME(code, name) name,
 const char *const path_edge_name[PATH_EDGE_COUNT] = { PATH_EDGES(EDGE_NAME) };
@@ -78,7 +78,7 @@ static int find_sleeper(struct path_walker *w, const struct target *target, int6
 	return 0;
 }
 
-/* ---- Attribution of sleeps */
+/* ---- Attribution: sleeps */
 
 static int tile_target(struct path_walker *w, const struct target *target, int64_t a, int64_t b, struct path_link via);
 static int attribute_sleep(struct path_walker *w, const struct target *target, struct thread_ref *sleeper, int64_t at,
@@ -95,8 +95,8 @@ static int find_last_sleep(struct path_walker *w, struct thread_ref *th, int64_t
 	return state_is_in(w->asleep, value) ? 1 : track_prev(&w->r, status, b, w->asleep, iv);
 }
 
-/* Tiles [a, b] with the causes of the target's activity at b: the target itself since its last sleep, before that the
- * causes of its wakeup. Its activity before that sleep had other purposes. */
+/* Tiles [a, b] with the reasons for the target's activity at b: the target itself since its last sleep, before that the
+ * reasons for its wakeup. Its activity before that sleep had other purposes. */
 static int attribute_target(struct path_walker *w, const struct target *target, int64_t a, int64_t b, struct path_link via)
 {
 	const struct history *h = w->catalog->h;
@@ -149,8 +149,7 @@ static int find_last_halt(struct path_walker *w, uint32_t v, int64_t t, struct t
 	return tid == 0 && c->running.iv.end >= t - 1;
 }
 
-/* Finds the time since which vCPU v runs its handler of time t. *began: INT64_MAX if that handler is not `in`, or the
- * time is unknown. */
+/* Finds when vCPU v began the handler that it runs at t. *began: INT64_MAX if that is not `in`, or the time is unknown. */
 static int handler_start(struct path_walker *w, uint32_t v, int64_t t, const char *in, int64_t *began)
 {
 	struct row_track *row = &resolver_cpu(&w->r, v)->interrupt;
@@ -161,7 +160,7 @@ static int handler_start(struct path_walker *w, uint32_t v, int64_t t, const cha
 	return 0;
 }
 
-/* Attributes [a, b] to a timer of vCPU v that caused the action of its handler `in` at t. If the vCPU was interrupted in
+/* Attributes [a, b] to vCPU v's timer, which caused the action of its handler `in` at t. If the vCPU was interrupted in
  * the handler, the wait for the timer ends at the handler's start. */
 static int attribute_timer(struct path_walker *w, uint32_t v, int64_t t, const char *in, int64_t a, int64_t b)
 {
@@ -178,7 +177,7 @@ static int attribute_timer(struct path_walker *w, uint32_t v, int64_t t, const c
 	return began > b ? 0 : tile_target(w, &(struct target){ TARGET_CPU, v }, began > a ? began : a, b, via);
 }
 
-/* Attributes [a, b] to the source of the interrupt that vCPU v handled at t, and the time since the interrupt was raised
+/* Attributes [a, b] to the source whose interrupt vCPU v handled at t, and the time since the interrupt was raised
  * to the vCPU. in: the handler; NULL: unknown. */
 static int attribute_interrupt(struct path_walker *w, const struct target *target, uint32_t v, int64_t t, const char *in,
                                int64_t a, int64_t b)
@@ -221,7 +220,7 @@ static int attribute_interrupt(struct path_walker *w, const struct target *targe
 	return rc < 0 || from > b ? rc : tile_target(w, &cpu, from, b, via);
 }
 
-/* Attributes [a, b] to the guest thread or interrupt that ran on vCPU v, when v, as a thread of its host, acted at t. */
+/* Attributes [a, b] to the guest thread or interrupt that ran on vCPU v, when v, as a thread on its host, acted at t. */
 static int attribute_guest(struct path_walker *w, const struct target *target, uint32_t v, int64_t t, enum path_edge edge,
                            int64_t a, int64_t b, int64_t evidence)
 {
@@ -244,7 +243,7 @@ static int attribute_guest(struct path_walker *w, const struct target *target, u
 	return attribute_interrupt(w, target, v, t, handler, a, b);
 }
 
-/* Finds the CPU of a guest on which handler `in` ran at t and woke a thread. Returns -1 on error, -2 if unknown. */
+/* Finds the guest CPU on which handler `in` ran at t and woke a thread. Returns -1 on error, -2 if unknown. */
 static int handler_cpu(struct path_walker *w, uint32_t machine, const char *in, int64_t t)
 {
 	const struct catalog_machine *m = &w->catalog->machine[machine];
@@ -277,7 +276,7 @@ static int woken_actor(struct path_walker *w, const struct target *target, const
 	return path_identity(w, sleeper->thread < 0 ? target : &thread, t, actor);
 }
 
-/* Attributes [a, b] to a wakeup that waits for CPU `cpu` of the host: the culprit is the actor that has this CPU. */
+/* Attributes [a, b] to a wakeup that waits for the host's CPU `cpu`: the culprit is the actor that has this CPU. */
 static int attribute_wakeup_delay_on(struct path_walker *w, const struct target *target, struct thread_ref *sleeper,
                                      int cpu, int64_t a, int64_t b)
 {
@@ -303,7 +302,7 @@ static int attribute_wakeup_delay_on(struct path_walker *w, const struct target 
 	return 0;
 }
 
-/* Attributes [a, b], a sleep's end, to the delivery of the wakeup to another CPU, after the waker acted. */
+/* Attributes [a, b], a sleep's end, to the wakeup's delivery to another CPU, after the waker acted. */
 static int attribute_wakeup_delay(struct path_walker *w, const struct target *target, struct thread_ref *sleeper,
                                   int64_t at, int64_t a, int64_t b)
 {
@@ -348,7 +347,7 @@ static int attribute_to_waker(struct path_walker *w, const struct target *target
 	return attribute_thread(w, waker, a, b, (struct path_link){ is_vcpu >= 0 ? EDGE_INJECT : EDGE_WAKE, evidence });
 }
 
-/* Attributes [a, b], a part of a sleep that ended before `at`, to the waker of that sleep. */
+/* Attributes [a, b], a part of a sleep that ended before `at`, to that sleep's waker. */
 static int attribute_sleep(struct path_walker *w, const struct target *target, struct thread_ref *sleeper, int64_t at,
                            int64_t a, int64_t b, int64_t evidence)
 {
@@ -385,7 +384,7 @@ static int path_emit_idle(struct path_walker *w, const struct target *target, in
 	return path_emit_own(w, a, b, &actor, via);
 }
 
-/* Returns 1 if another vCPU of the machine ended the halt of this vCPU at `until`, 0 if not, -1 on error. */
+/* Returns 1 if another vCPU on the machine ended this vCPU's halt at `until`, 0 if not, -1 on error. */
 static int is_ended_by_sibling(struct path_walker *w, uint32_t machine, struct thread_ref *sleeper, int64_t until)
 {
 	struct wakeup by;
@@ -399,7 +398,7 @@ static int is_ended_by_sibling(struct path_walker *w, uint32_t machine, struct t
 	return vcpu >= 0 && w->catalog->cpu[vcpu].machine == machine;
 }
 
-/* Appends the causes of a sleep of the target: it waits at t, but not for a CPU. Covers the time up to *end, which it
+/* Appends the reasons for the target's sleep: it waits at t, but not for a CPU. Covers the time up to *end, which it
  * sets. */
 static int append_wait(struct path_walker *w, const struct target *target, int64_t t, int64_t *end, struct path_link via)
 {
@@ -426,7 +425,7 @@ static int append_wait(struct path_walker *w, const struct target *target, int64
 	*end = w->r.until < *end ? w->r.until : *end;
 	if (p.actor.kind != FLOW_IDLE_CPU)
 		return path_emit_resolution(w, target, &p, t, *end, via);
-	/* Appends the idle task of a guest that executes: the thread that is being woken waits for an idle CPU. */
+	/* Appends an executing guest's idle task: the thread that is being woken waits for an idle CPU. */
 	return path_emit_idle(w, target, t, *end, via.edge == EDGE_START ? FLOW_RUNNING : FLOW_IDLE_CPU, via);
 }
 

@@ -1,4 +1,4 @@
-/* Causes of lost time: culprits summed by name or by machine, and culprits of the helpers on a critical path. */
+/* Lost time by cause: culprits summed by name or by machine, and the culprits that delayed helpers on a critical path. */
 #include "query/finding_causes.h"
 
 #include <stdlib.h>
@@ -7,12 +7,12 @@
 #include "base/mem.h"
 #include "base/order.h"
 
-#define SAME_NAME_SHARE 0.1  /* minimum time of a thread that is named together with another one, as a share of that */
-#define SPREAD_SHARE 0.5      /* minimum share of the lost time that other VMs or groups took together */
-#define SPREAD_MACHINES 3     /* minimum number of these */
-#define EVENT_SHARE 0.02      /* a pause or migration comes first from this share of the time wanted on ... */
+#define SAME_NAME_SHARE 0.1  /* minimum time, relative to another thread's, for a thread that is named together with it */
+#define SPREAD_SHARE 0.5      /* minimum share in the lost time that other VMs or groups took together */
+#define SPREAD_MACHINES 3     /* their minimum number */
+#define EVENT_SHARE 0.02      /* a pause or migration with at least this share in the time wanted comes first ... */
 #define EVENT_NS 100000000    /* ... or from this time on, ns */
-#define ONE_NAME_SHARE 0.5  /* minimum share of the time of the host's threads, for a name to stand for them */
+#define ONE_NAME_SHARE 0.5  /* minimum share in the time that the host's threads took, for a name to stand for them */
 
 static const char *name_of_thread(const struct catalog *catalog, int32_t machine, int32_t tid, const char *name)
 {
@@ -30,7 +30,7 @@ int64_t process_at(const struct catalog *catalog, uint32_t thread, int64_t t)
 	return iv.value;
 }
 
-/* Returns true if an actor of the victim's machine counts as the victim itself: a thread of its process, or any thread
+/* Returns true if an actor on the victim's machine counts as the victim itself: a thread in its process, or any thread
  * if the victim is a machine, or belongs to a group, or to a VM whose host is known. */
 static bool is_own_loss(const struct cause_list *l, const struct cause_interval *i)
 {
@@ -58,7 +58,7 @@ static enum loss_rank rank_of(const struct cause_list *l, enum cause_kind kind, 
 	return LOSS_OTHERS;
 }
 
-/* Returns true if the threads of a machine are one culprit: of another VM; of a group if the victim is a machine. */
+/* Returns true if a machine's threads are one culprit: another VM's; a group's if the victim is a machine. */
 static bool is_one_culprit(const struct cause_list *l, int32_t machine)
 {
 	const enum machine_kind kind = l->catalog->machine[machine].kind;
@@ -108,7 +108,7 @@ static int64_t length_of(const struct cause *c)
 	return c->longest.end - c->longest.start + 1;
 }
 
-/* Adds the time of one cause to another one. */
+/* Adds one cause's time to another one. */
 static void cause_join(struct cause *to, const struct cause *c)
 {
 	to->ns += c->ns;
@@ -152,7 +152,7 @@ static bool is_same_culprit(const struct cause *a, const struct cause *b)
 	return a->kind == CAUSE_MACHINE || (!a->name && !b->name);
 }
 
-/* Joins the causes of each culprit. They are sorted, largest first. */
+/* Joins each culprit's causes. They are sorted, largest first. */
 static void merge_culprits(struct cause_list *l)
 {
 	size_t n = 0;
@@ -269,7 +269,7 @@ bool path_is_helper(const struct actor *self, const struct actor *actor)
 	    !same_thread(self, actor);
 }
 
-/* A culprit is a thread of another machine than the target's that is not itself on the path. */
+/* A culprit is a thread on another machine than the target's that is not itself on the path. */
 static bool is_culprit(const struct actor *self, const struct path *p, const struct actor *culprit)
 {
 	if (culprit->machine < 0 || culprit->machine == self->machine || culprit->tid <= 0 || culprit->kind != FLOW_PREEMPTING)
@@ -297,7 +297,7 @@ static void chain_sum(const struct actor *self, const struct path *p, size_t fir
 	}
 }
 
-/* Finds the longest interval of the delays, and whether most of them are inferred. */
+/* Finds the delays' longest interval, and whether most delays are inferred. */
 static void chain_scan(const struct actor *self, const struct path *p, struct delay_chain *chain)
 {
 	int64_t inferred = 0;

@@ -1,10 +1,10 @@
 /* Findings as a query in steps. The rules are in doc/findings.md.
  *
- * 1. The sums of all gaps by culprit. The demands of all rows select victims, and a few threads that slept. In a short
- *    window these come first, and the sums are those of the likely victims.
- * 2. The VM exits of the VM with the largest share of VMM time.
- * 3. The victims' culprits are causes: of all victims that can be the worst one, and of a few others.
- * 4. The critical paths of the threads that slept show culprits that delayed a thread for which they waited.
+ * 1. All gaps are summed by culprit. All rows' demands select victims, and a few threads that slept. In a short window the
+ *    demands come first, and only the likely victims' gaps are summed.
+ * 2. The VM with the largest share in VMM time: its VM exits.
+ * 3. The victims' culprits are causes, for all victims that can be the worst one, and for a few others.
+ * 4. The critical paths for the threads that slept show culprits that delayed a thread for which they waited.
  * 5. Lock waits show culprits that delayed the holders.
  *
  * findings_rank() then sorts the findings. Cost: see findings_open(). */
@@ -17,11 +17,11 @@
 #include "base/number.h"
 #include "query/stepped_query.h"
 
-#define VICTIMS_CONCLUDED 3    /* victims of one tier that have findings although they cannot be the worst one ... */
+#define VICTIMS_CONCLUDED 3    /* victims per tier that have findings although they cannot be the worst one ... */
 #define VICTIM_SHARE 0.25      /* ... if they lost at least this share of the worst one's loss */
-/* In a window with more intervals, the blocks of the history give most of the sums: those of all rows are read at once. */
+/* In a window with more intervals, the history's blocks contain most sums, which are read for all rows at once. */
 #define FEW_INTERVALS 8000000.0
-/* In a longer history, the paths cover the first part of the window with so many intervals. */
+/* In a longer history, the paths cover the window's first part with so many intervals. */
 #define PATH_INTERVALS_MAX 4000000.0
 
 const char *const finding_kind_name[FINDING_KIND_COUNT] = {
@@ -36,9 +36,9 @@ static int step_sub(struct findings_query *v, const struct budget *budget, struc
 	return query_step_until(v->sub, budget->until, err);
 }
 
-/* ---- 3. Gaps of a victim -------------------------------------------------------------------------------------------- */
+/* ---- 3. A victim's gaps --------------------------------------------------------------------------------------------- */
 
-/* Adds the time of a row's culprits to that of the victim; loss: by index of v->sums.actor. */
+/* Adds the time that a row's culprits took to the victim's; loss: by index in v->sums.actor. */
 static void add_row(const struct findings_query *v, const struct culprit_sums_row *row, struct actor_loss *loss)
 {
 	for (size_t i = 0; i < row->culprits; i++) {
@@ -77,7 +77,7 @@ static void conclude_victim(struct findings_query *v, const struct victim *victi
 	free(loss);
 }
 
-/* Returns true if the victim's culprits count: it may be the worst one of its tier, or is worth a finding. */
+/* Returns true if the victim's culprits count: it may be the worst one in its tier, or is worth a finding. */
 static bool is_worth_a_finding(const struct findings_query *v, const struct victim *c)
 {
 	const bool is_enough = v->concluded[c->tier] >= VICTIMS_CONCLUDED;
@@ -89,7 +89,7 @@ static bool is_worth_a_finding(const struct findings_query *v, const struct vict
 	return bound > best || bound >= (is_enough ? SIMILAR_SHARE : VICTIM_SHARE) * best;
 }
 
-/* Adds the findings on the victims. Returns false, and adds none, if sums of a victim are missing. */
+/* Adds the findings on the victims. Returns false, and adds none, if a victim's sums are missing. */
 static bool conclude_victims(struct findings_query *v)
 {
 	struct findings_query before = *v;
@@ -116,7 +116,7 @@ static bool conclude_victims(struct findings_query *v)
 	return all;
 }
 
-/* ---- 1. Sums of all gaps -------------------------------------------------------------------------------------------- */
+/* ---- 1. Sums over all gaps ------------------------------------------------------------------------------------------ */
 
 static double window_intervals(const struct findings_query *v)
 {
@@ -125,7 +125,7 @@ static double window_intervals(const struct findings_query *v)
 	return (double)history_intervals(h) * ((double)v->q.to - (double)v->q.from + 1) / span;
 }
 
-/* Lists the rows of the victims that are likely to have findings. */
+/* Lists the rows for the victims that are likely to have findings. */
 static void list_likely_rows(struct findings_query *v, struct gap_rows *out)
 {
 	const struct catalog *catalog = v->q.catalog;
@@ -173,8 +173,8 @@ static int walk_sums(struct findings_query *v, const struct budget *budget, stru
 
 /* ---- 2. VM exits ---------------------------------------------------------------------------------------------------- */
 
-/* Compares a VM exit with the longest one so far. Exits while a thread of the guest was current come before those of the
- * idle task: a gap of the thread shows them. */
+/* Compares a VM exit with the longest one so far. Exits while a guest thread was current come before the idle
+ * task's: the thread's gap shows them. */
 static int compare_exit(struct findings_query *v, const struct target *row, const struct interval *exit, struct error *err)
 {
 	const struct catalog *catalog = v->q.catalog;
@@ -250,7 +250,7 @@ static int64_t path_window_end(const struct findings_query *v)
 	       ? v->q.to : v->q.from + (int64_t)(window * (PATH_INTERVALS_MAX / intervals));
 }
 
-/* Keeps the largest chain; of chains of similar length the one with the busier target, since a console thread may wait
+/* Keeps the largest chain; among chains with similar length the one with the busier target, since a console thread may wait
  * for a shell that waits for the same thread. */
 static void end_chain(struct findings_query *v)
 {
@@ -333,13 +333,13 @@ static int walk_locks(struct findings_query *v, const struct budget *budget, str
 
 /* ---- Moments -------------------------------------------------------------------------------------------------------- */
 
-/* Searches the longest interval of a culprit near the place that the sums give. */
+/* Searches a culprit's longest interval near the place that the sums give. */
 struct interval_search {
 	const struct findings_query *v;
 	struct moment *moment;
-	const char *name;        /* raw name of the culprit */
+	const char *name;        /* the culprit's raw name */
 	struct resolution last;
-	int64_t start;           /* start of the current interval of `last` ... */
+	int64_t start;           /* when the current interval with `last` started ... */
 	int64_t end;             /* ... and its end so far; < start: none */
 };
 
@@ -360,7 +360,7 @@ static int compare_interval(void *arg, const struct resolution *p, int64_t start
 	return 1;
 }
 
-/* Sets the exact time of a moment. */
+/* Sets a moment's exact time. */
 static int place_moment(struct findings_query *v, struct finding *f, struct error *err)
 {
 	const int64_t last = f->moment.end + v->sums.precision;

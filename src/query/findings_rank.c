@@ -1,4 +1,4 @@
-/* Findings that follow from the causes of victims, and their order: the rules of doc/findings.md. */
+/* Findings that follow from the victims' causes, and their order: the rules of doc/findings.md. */
 #include "query/findings_state.h"
 
 #include <inttypes.h>
@@ -9,16 +9,16 @@
 #include "base/mem.h"
 #include "base/timefmt.h"
 
-#define SECOND_SHARE 0.25      /* minimum time of a victim's second cause, as a share of the first one */
-#define SMALL_SHARE 0.01       /* minimum time of a cause with a finding, as a share of the time wanted */
+#define SECOND_SHARE 0.25      /* minimum time of a victim's second cause, relative to the first one */
+#define SMALL_SHARE 0.01       /* minimum share in the time wanted, for a cause with a finding */
 #define UNKNOWN_SHARE 0.1      /* minimum share of unknown time that is mentioned */
 #define KNOWN_FEW 0.25         /* minimum share of known CPU time for findings that events show nevertheless */
 #define KNOWN_MIN 0.5          /* minimum share of known CPU time for "healthy" */
-#define SAMPLES 200            /* times at which the users of CPUs are read to estimate the share of known time */
+#define SAMPLES 200            /* times at which the CPUs' users are read to estimate the share of known time */
 
 /* ---- Conclusions ---------------------------------------------------------------------------------------------------- */
 
-/* Returns the entry on the same kind of loss of the machine of a thread; NULL: none. */
+/* Returns the entry for the same loss kind on a thread's machine; NULL: none. */
 static const struct ranked_finding *entry_of_machine(const struct findings_query *v, const struct target *target,
                                                      unsigned rank)
 {
@@ -39,7 +39,7 @@ static struct finding *add_entry(struct findings_query *v, const struct victim *
 	return &e->finding;
 }
 
-/* Adds the finding on one cause of a victim, or on all causes of its rank if it is one of many. */
+/* Adds the finding on a victim's cause, or on all causes with its rank if it is one among many. */
 static void add_cause(struct findings_query *v, const struct victim *victim, const struct cause_list *l,
                       const struct cause *c, unsigned rank, bool alone)
 {
@@ -57,7 +57,7 @@ static void add_cause(struct findings_query *v, const struct victim *victim, con
 	e->weight = alone && rank < LOSS_RANKS ? l->rank_ns[rank] : f->ns;
 }
 
-/* Adds the largest other cause of a rank, if it is considerable. */
+/* Adds a rank's largest other cause, if it is considerable. */
 static void add_second(struct findings_query *v, const struct victim *victim, const struct cause_list *l,
                        const struct cause *first)
 {
@@ -72,7 +72,7 @@ static void add_second(struct findings_query *v, const struct victim *victim, co
 	}
 }
 
-/* Adds the other causes of the only victim, however small. */
+/* Adds the only victim's other causes, however small. */
 static void add_others(struct findings_query *v, const struct victim *victim, const struct cause_list *l, size_t begin)
 {
 	for (size_t i = 0; i < l->len && v->entries - begin < FINDINGS_MAX; i++) {
@@ -174,7 +174,7 @@ static const struct unknown_reason { enum note_code code; const char *text; } un
 	{ NOTE_CODE_COUNT, "no event shows who had the CPU" },
 };
 
-/* Returns the row of a code. */
+/* Returns a code's row. */
 static const struct unknown_reason *reason_row(enum note_code code)
 {
 	size_t i = 0;
@@ -257,7 +257,7 @@ static void qualify(struct finding *f, const char *missing)
 	finding_add(f, "%s", text);
 }
 
-/* Without a source of stolen time it is unknown whether threads of the guest or the provider had the vCPU. A machine that
+/* Without a source for stolen time it is unknown whether the guest's threads or the provider had the vCPU. A machine that
  * may be physical has no provider, and a note that asks what it is. */
 static void add_no_source(const struct findings_query *v, struct finding *f)
 {
@@ -273,7 +273,7 @@ static void add_no_source(const struct findings_query *v, struct finding *f)
 	             "inside the guest, ");
 }
 
-/* Without wakeups only the waits of preempted threads are visible: too little for "healthy". */
+/* Without wakeups only preempted threads' waits are visible: too little for "healthy". */
 static void add_no_wakeups(struct finding *f)
 {
 	f->why = NOTE_NO_WAKEUPS;
@@ -332,7 +332,7 @@ static int compare_entries(const void *a, const void *b)
 	return (x->finding.target.index > y->finding.target.index) - (x->finding.target.index < y->finding.target.index);
 }
 
-/* Of findings with similar losses, the one with the largest share of the time wanted comes first. */
+/* Among findings with similar losses, the one with the largest share in the time wanted comes first. */
 static void order_entries(struct findings_query *v)
 {
 	qsort(v->entry, v->entries, sizeof *v->entry, compare_entries);
@@ -354,7 +354,7 @@ static void order_entries(struct findings_query *v)
 	}
 }
 
-/* Adds the next culprit of the same loss to the verdict. */
+/* Adds the same loss's next culprit to the verdict. */
 static void add_second_clause(const struct findings_query *v, struct finding *out)
 {
 	char d[TIME_TEXT];
@@ -372,7 +372,7 @@ static void add_second_clause(const struct findings_query *v, struct finding *ou
 	}
 }
 
-/* Returns true if some finding is above the limit: not only smaller causes of the only victim. */
+/* Returns true if some finding is above the limit: not only the only victim's smaller causes. */
 static bool has_findings(const struct findings_query *v)
 {
 	bool found = false;

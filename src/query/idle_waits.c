@@ -1,7 +1,7 @@
-/* Wakers of vCPUs: the sleeps of an idle vCPU, summed by the actor that ended them.
+/* The vCPUs' wakers: an idle vCPU's sleeps, summed by the actor that ended them.
  *
- * Uses only the vCPU's thread (its waker, and the context of the waker), so the guest needs no trace. Cost: one walk
- * over the statuses of these threads. Memory: a row per waker. */
+ * Uses only the vCPU's thread (its waker, and the waker's context), so the guest needs no trace. Cost: one walk
+ * over these threads' statuses. Memory: a row per waker. */
 #include "base/base.h"
 #include "query/query_internal.h"
 
@@ -23,18 +23,18 @@ struct wait_collector {
 	struct resolver r;
 	struct wait_list list;    /* the answer */
 	uint32_t thread;          /* the only target is this thread; UINT32_MAX: vCPUs */
-	uint32_t *vcpu;           /* vCPUs of the target */
-	size_t vcpus, done;       /* done: number of vCPUs, or of threads, read */
-	int64_t next;             /* start of the rest of the next one */
+	uint32_t *vcpu;           /* the target's vCPUs */
+	size_t vcpus, done;       /* done: number of vCPUs or threads read */
+	int64_t next;             /* where the next one's rest starts */
 	size_t cap;
 	struct actors actors;
-	struct map row_of;        /* (vCPU << 35 ^ actor << 3 ^ kind) -> index of the row */
+	struct map row_of;        /* (vCPU << 35 ^ actor << 3 ^ kind) -> row index */
 	int64_t from, to;
-	uint64_t stops, inside;   /* out reasons that mean a stop of the VM; vCPU states that may be guest mode: bit n =
-	                           * state number n of the history */
+	uint64_t stops, inside;   /* out reasons that mean a VM's stop; vCPU states that may be guest mode: bit n =
+	                           * the history's state number n */
 };
 
-/* ---- Kind of the waker */
+/* ---- The waker's kind */
 
 static int thread_pid(struct wait_collector *c, const struct thread_ref *th, int64_t t, int64_t *pid)
 {
@@ -46,7 +46,7 @@ static int thread_pid(struct wait_collector *c, const struct thread_ref *th, int
 	return 0;
 }
 
-/* Returns true for kernel threads of the host that act for any process, so the cause of their wakeups is unknown. */
+/* Returns true for the host's kernel threads that act for any process, so that the reason for their wakeups is unknown. */
 static bool serves_all_processes(const char *name)
 {
 	static const char *const begins[] = { "ksoftirqd/", "kworker/", "migration/", "rcu_", "rcuc/", "irq_work/" };
@@ -56,8 +56,8 @@ static bool serves_all_processes(const char *name)
 	return false;
 }
 
-/* Returns the kind of wait for a waker that is no vCPU. own: process of the woken vCPU; null: unknown. A thread wakes a
- * halted vCPU only by raising an interrupt for it, so the process of the waker need not be known. */
+/* Returns the kind of wait for a waker that is no vCPU. own: the woken vCPU's process; null: unknown. A thread wakes a
+ * halted vCPU only by raising an interrupt for it, so the waker's process need not be known. */
 static enum wait_kind backend_kind(int64_t vcpu_pid, int64_t other_pid, const char *name)
 {
 	const int64_t worker_of = vm_worker_pid(name);
@@ -112,7 +112,7 @@ static int is_kicked_out(struct wait_collector *c, uint32_t vcpu, struct thread_
 	return rc > 0 ? is_asleep(c, self, in.end) : rc;
 }
 
-/* Returns 1 if a thread of its monitor woke the vCPU during a stop of the VM, or right before a stop. */
+/* Returns 1 if a thread in its VMM woke the vCPU while the VM was stopped, or right before a stop. */
 static int is_vm_stop(struct wait_collector *c, uint32_t vcpu, int64_t woken)
 {
 	const struct history *h = c->catalog->h;
@@ -176,7 +176,7 @@ static void collector_add(struct wait_collector *c, uint32_t vcpu, enum wait_kin
 	c->list.row[*at].total += ns;
 }
 
-/* Adds the sleeps of a thread (no vCPU) within the window. Like collect_vcpu(), returns 1 at its end, 0 if the budget is
+/* Adds a thread's sleeps (no vCPU's) within the window. Like collect_vcpu(), returns 1 at its end, 0 if the budget is
  * spent, -1 on error. */
 static int collect_thread(struct wait_collector *c, uint32_t thread, struct budget *budget)
 {
@@ -205,7 +205,7 @@ static int collect_thread(struct wait_collector *c, uint32_t thread, struct budg
 	return 1;
 }
 
-/* Adds the sleeps of a vCPU within the window. */
+/* Adds a vCPU's sleeps within the window. */
 static int collect_vcpu(struct wait_collector *c, uint32_t vcpu, struct budget *budget)
 {
 	const struct catalog *catalog = c->catalog;
@@ -294,7 +294,7 @@ static void waits_close(struct query *q)
 	free(c->vcpu);
 }
 
-/* Returns true if the vCPU is the target, or one of its machine or host; target NULL: any vCPU. */
+/* Returns true if the vCPU is the target, or belongs to its machine or host; target NULL: any vCPU. */
 static bool is_vcpu_of(const struct catalog *catalog, uint32_t cpu, const struct target *target)
 {
 	const uint32_t machine = catalog->cpu[cpu].machine;

@@ -4,15 +4,15 @@
 
 struct sweep_row {
 	struct target target;
-	uint32_t index;        /* index of the row in rows->row */
+	uint32_t index;        /* the row's index in rows->row */
 	struct gap_walk walk;
 	struct interval part;  /* interval that was read but not added yet; start > end: none */
-	int lane;              /* lane at the end of the row's last gap ... */
-	size_t at;             /* ... and index of its interval there: where the next search starts */
+	int lane;              /* lane where the row's last gap ended ... */
+	size_t at;             /* ... and its interval's index there: where the next search starts */
 	bool done;
 	int64_t gap_start, gap_end;  /* current gap, within the block; start > end: none */
-	struct gap_sum sum;    /* of the block, without culprits and lengths */
-	uint32_t *bucket;      /* of each gap of the block */
+	struct gap_sum sum;    /* in the block, without culprits and lengths */
+	uint32_t *bucket;      /* for each gap in the block */
 	size_t buckets, bucket_cap;
 };
 
@@ -40,7 +40,7 @@ static bool is_row_itself(const struct sweep *s, const struct target *row, uint3
 	return p->machine == (int32_t)th->machine && p->tid == th->tid;
 }
 
-/* Returns the sum of a culprit in the current row, a new one if it has none. It is that of `unknown` if the culprit is the
+/* Returns a culprit's sum in the current row, a new one if it has none. It is that of `unknown` if the culprit is the
  * row itself, because a thread that waits for itself is a contradiction. */
 static __attribute__((noinline)) struct culprit_ns *row_new_sum(struct sweep *s, uint32_t culprit)
 {
@@ -110,7 +110,7 @@ void sweep_end_row(struct sweep *s)
 
 /* ---- Walks along lanes */
 
-/* Adds a block of a lane, which no interval at its edges continues. Returns false if the row waited for itself there, a
+/* Adds a lane's block, which no interval at its edges continues. Returns false if the row waited for itself there, a
  * contradiction. */
 static bool row_add_block(struct sweep *s, const struct lane_level *l, size_t block, int32_t self)
 {
@@ -129,7 +129,7 @@ static bool row_add_block(struct sweep *s, const struct lane_level *l, size_t bl
 	return true;
 }
 
-/* Adds the blocks that start at interval i of the lane and end by `end`, the largest first. Returns the index of the next
+/* Adds the blocks that start at the lane's interval i and end by `end`, the largest first. Returns the index of the next
  * interval: i if there is no such block. */
 static size_t row_walk_blocks(struct sweep *s, const struct lane *lane, int32_t self, size_t i, int64_t end)
 {
@@ -153,7 +153,7 @@ static size_t row_walk_blocks(struct sweep *s, const struct lane *lane, int32_t 
 	return i;
 }
 
-/* Adds the culprits of [t, end], in which the row waited for the lane's pCPU. */
+/* Adds the culprits in [t, end], in which the row waited for the lane's pCPU. */
 static void row_walk_lane(struct sweep *s, struct sweep_row *row, int cpu, int32_t self, int64_t t, int64_t end)
 {
 	const struct lane *lane = &s->lane[cpu];
@@ -175,7 +175,7 @@ static void row_walk_lane(struct sweep *s, struct sweep_row *row, int cpu, int32
 
 /* ---- Rows */
 
-/* Adds the part of a gap within the slice; row->part: the interval of its status that contains it. */
+/* Adds a gap's part within the slice; row->part: the row's status interval that contains it. */
 static int sweep_add_part(struct sweep *s, struct sweep_row *row, int64_t t, int64_t end)
 {
 	while (t <= end) {
@@ -197,7 +197,7 @@ static int sweep_add_part(struct sweep *s, struct sweep_row *row, int64_t t, int
 	return 0;
 }
 
-/* Ends the row's current gap. Within the block, it is a gap of its own unless it touches an edge of the block. */
+/* Ends the row's current gap. Within the block, it is a separate gap unless it touches the block's edge. */
 static void row_end_gap(struct sweep *s, struct sweep_row *row)
 {
 	const int64_t ns = row->gap_end - row->gap_start + 1;
@@ -273,7 +273,7 @@ static int sweep_find_rows(struct sweep *s)
 	return 0;
 }
 
-/* Starts the walks of the rows with a first gap up to t. */
+/* Starts to walk the rows with a first gap up to t. */
 static int sweep_start_rows(struct sweep *s, int64_t t)
 {
 	for (; s->waiting_at < s->waiting_len && s->waiting[s->waiting_at].first <= t; s->waiting_at++) {
@@ -315,7 +315,7 @@ int sweep_open(struct sweep *s, const struct catalog *catalog, const struct gap_
 	return sweep_find_rows(s);
 }
 
-/* Each slice is as long as the capacity of the lanes allows. */
+/* Each slice is as long as the lanes' capacity allows. */
 int sweep_begin_slice(struct sweep *s, bool fill, int64_t *end)
 {
 	for (;;) {
@@ -364,7 +364,7 @@ int sweep_step(struct sweep *s)
 
 /* ---- Blocks */
 
-/* Counts the lengths of a row's gaps by bucket. */
+/* Counts a row's gaps by length bucket. */
 static void count_lengths(struct sweep *s, const struct sweep_row *row, struct gap_sum *out)
 {
 	uint64_t used[LENGTH_BUCKETS / 64] = { 0 };
@@ -383,7 +383,7 @@ static void count_lengths(struct sweep *s, const struct sweep_row *row, struct g
 		}
 }
 
-/* Moves the time by culprit of a row in the block up to `end` to *out. */
+/* Moves a row's time by culprit in the block up to `end` to *out. */
 static void row_take_culprits(struct sweep *s, struct sweep_row *row, int64_t end, struct gap_sum *out)
 {
 	struct row_sums *of = &s->sums_of[row->index];
@@ -401,7 +401,7 @@ static void row_take_culprits(struct sweep *s, struct sweep_row *row, int64_t en
 	*of = (struct row_sums){ .culprit = of->culprit, .start = of->end + 1, .end = of->end };
 }
 
-/* Moves the sums of a row in the block up to `end` to *out. */
+/* Moves a row's sums in the block up to `end` to *out. */
 static void row_take(struct sweep *s, struct sweep_row *row, int64_t end, struct gap_sum *out)
 {
 	const bool open = row->gap_end == end && row->gap_start <= end;

@@ -60,7 +60,7 @@ static uint64_t take(struct input_bytes *in)
 	return 0;
 }
 
-/* Returns a number of at most `max`. */
+/* Returns a number up to `max`. */
 static uint64_t take_most(struct input_bytes *in, uint64_t max)
 {
 	const uint64_t x = take(in);
@@ -68,14 +68,14 @@ static uint64_t take_most(struct input_bytes *in, uint64_t max)
 	return in->bad ? 0 : x;
 }
 
-/* Returns the number of bits that places of intervals omit in a block of `ns`: 14 remain. */
+/* Returns how many bits the intervals' places omit in a block with `ns`: 14 remain. */
 static unsigned place_shift(int64_t ns)
 {
 	const int bits = 64 - __builtin_clzll((uint64_t)ns | 1);
 	return bits > PLACE_BITS ? (unsigned)(bits - PLACE_BITS) : 0;
 }
 
-/* Returns the time of a culprit's intervals that do not touch an edge of the block of `ns`. */
+/* Returns the time of a culprit's intervals that do not touch the edges in a block with `ns`. */
 static int64_t inner_time(const struct gap_sum *s, const struct culprit_ns *c, int64_t ns)
 {
 	const int64_t first = s->first.ns && s->first.culprit == c->culprit ? s->first.ns : 0;
@@ -129,7 +129,7 @@ static void put_sum(struct sums_writer *w, const struct gap_sum *s, int64_t star
 	}
 }
 
-/* Puts a row with the number of its bytes before them. */
+/* Puts a row, its byte count first. */
 static void put_row(struct sums_writer *w, const struct gap_block_row *row, uint32_t last, int64_t start, int64_t ns)
 {
 	put(w, row->row - last);
@@ -318,7 +318,7 @@ int64_t sums_block_start(const struct sums_section *s, size_t i)
 	return i < s->level[0].records ? (int64_t)fixed(s->level[0].record + RECORD_BYTES * i, 8) : history_end(s->h) + 1;
 }
 
-/* Reads the interval at an edge with a gap of `ns`. */
+/* Reads the interval at an edge with a gap that lasts `ns`. */
 static struct edge_interval take_edge(struct input_bytes *in, const struct sums_section *s, int64_t ns)
 {
 	struct edge_interval e = { 0 };
@@ -329,7 +329,7 @@ static struct edge_interval take_edge(struct input_bytes *in, const struct sums_
 	return e;
 }
 
-/* Reads the intervals of a culprit of `out`, in a block of `ns`. */
+/* Reads the intervals for a culprit in `out`, in a block with `ns`. */
 static void take_intervals(struct input_bytes *in, const struct gap_sum *out, struct culprit_ns *c, bool many,
                            int64_t start, int64_t ns)
 {
@@ -345,7 +345,7 @@ static void take_intervals(struct input_bytes *in, const struct gap_sum *out, st
 		c->longest_start = start + (int64_t)(take_most(in, (uint64_t)ns >> place_shift(ns)) << place_shift(ns));
 }
 
-/* Reads the sums of a row in a block of `ns`. */
+/* Reads a row's sums in a block with `ns`. */
 static void take_sum(struct input_bytes *in, const struct sums_section *s, int64_t start, int64_t ns, struct gap_sum *out)
 {
 	uint64_t rest = (uint64_t)ns, gaps = 0, number = 0, delta;
@@ -381,8 +381,8 @@ static void take_sum(struct input_bytes *in, const struct sums_section *s, int64
 struct block_reader {
 	struct input_bytes in;
 	int64_t start, ns;
-	uint64_t rows, number;   /* rows after the current one; number of the current one */
-	struct input_bytes sum;  /* of the current row */
+	uint64_t rows, number;   /* rows after the current one; the current row's number */
+	struct input_bytes sum;  /* the current row's */
 };
 
 static void next_row(struct block_reader *b)
@@ -412,7 +412,7 @@ static bool open_block(const struct sums_section *s, unsigned k, size_t i, int64
 	return !b->in.bad;
 }
 
-/* Opens the blocks of all levels that tile the blocks [from, to) of level 0: the largest ones. */
+/* Opens the largest blocks, at any level, that tile the blocks [from, to) at level 0. */
 static struct block_reader *open_blocks(const struct sums_section *s, size_t from, size_t to, size_t *n)
 {
 	const size_t blocks = sums_blocks(s);
@@ -439,7 +439,7 @@ static struct block_reader *open_blocks(const struct sums_section *s, size_t fro
 	return sound ? b : NULL;
 }
 
-/* Reads the current row of a block into `scratch`. */
+/* Reads a block's current row into `scratch`. */
 static bool read_sum(const struct sums_section *s, struct block_reader *b, struct gap_sum *scratch)
 {
 	*scratch = (struct gap_sum){ .culprit = scratch->culprit, .length = scratch->length };
@@ -447,7 +447,7 @@ static bool read_sum(const struct sums_section *s, struct block_reader *b, struc
 	return !b->sum.bad;
 }
 
-/* Reads the sum of a row in all blocks. *found: it has one. Returns false if they are damaged. */
+/* Reads a row's sum over all blocks. *found: it has one. Returns false if they are damaged. */
 static bool read_row(const struct sums_section *s, struct block_reader *b, size_t n, uint32_t row, struct gap_sum *scratch,
                      struct gap_total *total, struct gap_sum *out, bool *found)
 {
