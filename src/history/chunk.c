@@ -98,8 +98,7 @@ static bool dict_is_shorter(unsigned size, size_t n, uint64_t max_code)
 	return size && n * bits_for(size - 1) + 8 * (1 + size * bytes_for(max_code)) < n * bits_for(max_code);
 }
 
-/* Writes a chunk up to its codes. less: durations - 1, or leader interval numbers. Returns the position of the
- * codes. */
+/* Writes a chunk up to its codes. less: durations - 1, or leader interval numbers. Returns the position of the codes. */
 static uint8_t *put_until_codes(uint8_t *dst, size_t n, const struct coding *as, const struct dict *d, unsigned flags,
                                 const uint64_t *less, size_t durations)
 {

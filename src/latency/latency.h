@@ -50,8 +50,7 @@ double stats_correlation(const double *a, const double *b, size_t n);  /* Pearso
  * exactly 0. */
 void stats_shift(const double *latency, size_t n, const double *baseline, size_t baselines, double *shift);
 
-/* Finds a distribution's clusters: ranges between deep valleys of its histogram, largest first. Returns their
- * number. */
+/* Finds a distribution's clusters: ranges between deep valleys of its histogram, largest first. Returns their number. */
 struct cluster { double median, share; };
 size_t stats_clusters(const double *v, size_t n, struct cluster *out, size_t max_clusters);
 
@@ -234,8 +233,7 @@ struct span_clocks {
 int spans_requests(const struct catalog *catalog, const struct spans *spans, const struct span_clocks *clocks,
                    const struct requests_options *options, struct requests *out, struct notes *notes, struct error *err);
 
-/* Parts of a server's time: a thread's, or a process's (the first one, in this order, that one of its threads
- * is in). */
+/* Parts of a server's time: a thread's, or a process's (the first one, in this order, that one of its threads is in). */
 #define REQUEST_PARTS(X) \
 	X(PART_SERVICE, "service")      /* executed; also while the hypervisor worked on the vCPU's behalf */ \
 	X(PART_STOLEN, "stolen")        /* lost to the provider, not by a quota */ \

@@ -14,9 +14,8 @@ struct json_object *span_member(struct json_object *o, const char *key);  /* bor
 struct json_object *span_of_jaeger(struct json_object *trace);  /* {"spans": [], "processes": {}} */
 struct json_object *span_of_zipkin(struct json_object *span);   /* one span of version 2 */
 
-/* Finds a file's protobuf messages: one ExportTraceServiceRequest, or a sequence of them behind their lengths (4
- * bytes, big-endian, or a varint). Returns the byte count before each message, 5: a varint, or -1: the file is not
- * protobuf. */
+/* Finds a file's protobuf messages: one ExportTraceServiceRequest, or a sequence of them behind their lengths (4 bytes,
+ * big-endian, or a varint). Returns the byte count before each message, 5: a varint, or -1: the file is not protobuf. */
 int span_protobuf_form(const unsigned char *bytes, size_t size);
 #define SPAN_PROTOBUF_VARINT 5
 /* Returns the size of the message that begins at bytes + *at, and moves *at to it; 0: the end. */

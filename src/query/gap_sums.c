@@ -165,7 +165,7 @@ static void join_edges(struct gap_sum *a, int64_t a_ns, const struct gap_sum *b,
 	a->last = b->last;
 }
 
-/* Joins what touches the edge between two windows; their sums were added before. Returns the length of the gap that ends
+/* Joins the gaps at the edge between two windows, whose sums were added before. Returns the length of the gap that ends
  * there, 0: none. */
 static int64_t join_at_edge(struct gap_sum *a, int64_t a_ns, const struct gap_sum *b, int64_t b_ns, int64_t b_start)
 {

@@ -129,9 +129,8 @@ static int vote_by_vcpu(struct irq_sources *k, uint32_t v, int64_t t, int64_t de
 	return 0;
 }
 
-/* Finds the thread that serves the device: *thread is its index + 1, or unchanged if unknown. Two devices may wake a
- * vCPU at the same time, and the device that the guest handles first need not be the waker's; so a clear majority
- * decides. */
+/* Finds the thread that serves the device: *thread is its index + 1, or unchanged if unknown. Two devices may wake a vCPU
+ * at the same time, and the device that the guest handles first need not be the waker's; so a clear majority decides. */
 static int find_server(struct irq_sources *k, uint32_t v, int64_t t, int64_t device, uint64_t *thread)
 {
 	const struct catalog_machine *m = &k->r->catalog->machine[k->r->catalog->cpu[v].machine];

@@ -141,9 +141,8 @@ bool catalog_has_host_trace(const struct catalog *catalog, const struct target *
 /* Returns true if its lost time is a lower bound: a VM without a host trace, or its parts. NULL: any such VM. */
 bool catalog_lacks_host_trace(const struct catalog *catalog, const struct target *target);
 /* Finds all targets that match a text: "Debian", "Debian/3525", "Debian/CPU0", "host/42" (without VMs: "42"), a group's
- * path, a thread's name at any time ("Debian/fibonacci", or "fibonacci" on any machine). If no name is equal:
- * targets whose name starts with the text or matches it as a glob ("Debian/critical*", "vm0?/CPU0"). The caller frees
- * *found. */
+ * path, a thread's name at any time ("Debian/fibonacci", or "fibonacci" on any machine). If no name is equal: targets
+ * whose name starts with the text or matches it as a glob ("Debian/critical*", "vm0?/CPU0"). The caller frees *found. */
 int catalog_find_targets(const struct catalog *catalog, const char *text, struct target **found, size_t *n,
                          struct error *err);
 /* Sets *out to the only target found. If none or several were found, returns an error; its remedy lists the candidates. */

@@ -46,9 +46,8 @@ bool catalog_is_alone(const struct catalog *catalog);  /* returns true if only o
  * of a container's thread for the container. */
 bool gap_is_own_thread(const struct catalog *catalog, uint32_t thread);
 
-/* Calls fn for each row whose lost time is summed for a target: a VM's vCPUs, the host's (see
- * gap_is_own_thread()) or a container's threads, or the CPU or thread itself. If fn returns other than 0, stops and
- * returns that. */
+/* Calls fn for each row whose lost time is summed for a target: a VM's vCPUs, the host's (see gap_is_own_thread()) or a
+ * container's threads, or the CPU or thread itself. If fn returns other than 0, stops and returns that. */
 int gap_each_row(const struct catalog *catalog, const struct target *target, int (*fn)(void *arg, const struct target *row),
                  void *arg);
 

@@ -218,10 +218,9 @@ int resolve_lost(struct resolver *r, const struct target *target, int64_t t, boo
 /* Finds the actor that keeps vCPU v, which is idle for its guest, off its CPU at t; FLOW_IDLE_CPU: none. */
 int resolve_idle(struct resolver *r, uint32_t v, int64_t t, struct resolution *out);
 
-/* As resolve_target(), for a row in a gap; status: its status interval that contains t. If it waits for a pCPU that
- * any thread may have, stops there: returns 1 with its index in catalog->cpu, and with the thread that waits, an
- * index into catalog->thread, -1: none. The result is valid on [t, r->until]. Returns 0 with *out filled, or -1 on
- * error. */
+/* As resolve_target(), for a row in a gap; status: its status interval that contains t. If it waits for a pCPU that any
+ * thread may have, stops there: returns 1 with its index in catalog->cpu, and with the thread that waits, an index into
+ * catalog->thread, -1: none. The result is valid on [t, r->until]. Returns 0 with *out filled, or -1 on error. */
 int resolve_gap(struct resolver *r, const struct target *target, const struct interval *status, int64_t t,
                 struct resolution *out, int *cpu, int32_t *waiting);
 

@@ -30,8 +30,7 @@ struct lane_interval {
 
 /* A lane's sums: level k has one block per LANE_BLOCK blocks at level k - 1; level 0 has one per LANE_BLOCK intervals. A
  * block has one sum per culprit and thread, in the order in which they occur first. So a long wait needs few steps. A
- * block in which one culprit follows itself, as another thread, has no sums, because a row sees one interval
- * there. */
+ * block in which one culprit follows itself, as another thread, has no sums, because a row sees one interval there. */
 struct lane_level {
 	struct lane_sum { struct culprit_ns taken; int32_t host_thread; } *sum;
 	size_t len, cap;

@@ -29,7 +29,7 @@ struct query_kind {
 	int (*walk)(struct query *q, size_t i, struct budget *b, struct error *err);
 	/* Called when all parts are done. Returns 1 if the answer is ready, 0 if the parts must run again, -1 on error. */
 	int (*join)(struct query *q, struct error *err);
-	void (*close)(struct query *q);  /* releases the members that this kind of query adds, and an answer nobody took */
+	void (*close)(struct query *q);  /* releases the members that this kind of query adds, and an answer not taken */
 	size_t answer, answer_bytes;     /* place of the answer in the query's struct, and its size: ANSWER(type, member) */
 };
 

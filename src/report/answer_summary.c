@@ -63,7 +63,7 @@ const char *report_culprit_text(const struct catalog *catalog, const struct summ
 		return "";
 	if (format != FORMAT_TEXT)
 		return actor_text(catalog, p, name, ACTOR_PLAIN, NULL, buf, ACTOR_TEXT);
-	/* who is served is the row itself */
+	/* the hypervisor serves the row itself */
 	const bool serves = p->kind == FLOW_HYPERVISOR && p->machine == (int32_t)target_machine(catalog, &row->target) &&
 	                    (row->target.kind == TARGET_MACHINE ? p->tid < 0
 	                     : row->target.kind == TARGET_THREAD && p->tid == catalog->thread[row->target.index].tid);

@@ -149,8 +149,7 @@ static __attribute__((noinline)) int fail_damaged_file(struct error *err)
  * end, or -1. */
 static int next_in_blocks(struct reader *r, const struct event **ev, struct error *err);
 
-/* Returns the next selected event: 1, 0 = end, or -1. Inlined fast path; a block's end is handled by another
- * function. */
+/* Returns the next selected event: 1, 0 = end, or -1. Inlined fast path; a block's end is handled by another function. */
 static ALWAYS_INLINE int next_event(struct reader *r, const struct event **ev, struct error *err)
 {
 	const struct event *got = NULL;

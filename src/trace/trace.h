@@ -75,7 +75,7 @@ extern const unsigned char event_args[EVENT_KINDS_MAX];
 #define KIND(k) ((event_kinds)1 << (k))
 #define ALL_KINDS (~(event_kinds)0 >> (EVENT_KINDS_MAX - EVENT_KIND_COUNT))
 
-/* Which end an EV_SYNC is in its synchronization pair. a: guest sends, b: host receives; c: host sends, d: guest receives
+/* The end of a synchronization pair that an EV_SYNC is. a: guest sends, b: host receives; c: host sends, d: guest receives
  * (paper, Fig. 2). NET_SEND (a or c, depending on the machine) and NET_RECEIVE (b or d) are TCP segments. */
 enum sync_end { SYNC_A, SYNC_B, SYNC_C, SYNC_D, SYNC_NET_SEND, SYNC_NET_RECEIVE };
 enum mark { MARK_START, MARK_YIELD, MARK_RESUME, MARK_END,
@@ -375,7 +375,6 @@ int trace_cursor_next(struct trace_cursor *c, struct event *ev, struct error *er
 int trace_cursor_borrow(struct trace_cursor *c, const struct event **ev, struct error *err);
 void trace_cursor_close(struct trace_cursor *c);  /* c may be NULL */
 
-/* Makes a trace from an event list, for tests and tools; each CPU's events must be in time order. Copies its
- * input. */
+/* Makes a trace from an event list, for tests and tools; each CPU's events must be in time order. Copies its input. */
 struct trace *trace_from_events(const char *machine, enum trace_role role, const struct event *ev, size_t n,
                                 const char *const *strings, size_t nstrings);

@@ -122,8 +122,7 @@ static const struct diff_row *largest_part(const struct diff *d, const struct di
 	return NULL;
 }
 
-/* Returns true if the row has the total's target, or, for a machine that only one side has, a thread of this
- * machine. */
+/* Returns true if the row has the total's target, or, for a machine that only one side has, a thread of this machine. */
 static bool concerns_target(const struct diff_row *r, const struct diff_row *total)
 {
 	const size_t n = strlen(total->target);

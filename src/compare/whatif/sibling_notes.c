@@ -1,5 +1,4 @@
-/* Notes on changes that pin threads to a CPU of a busy core: in the replay, all CPUs have the same speed at
- * all times. */
+/* Notes on changes that pin threads to a CPU of a busy core: in the replay, all CPUs have the same speed at all times. */
 #include "base/base.h"
 #include "compare/whatif/whatif_report.h"
 

@@ -9,8 +9,8 @@
 #include "compare/whatif/apply_changes.h"
 #include "compare/diff/bootstrap.h"
 
-#define THREAD_WAIT_MIN 0.01    /* minimum window share for which host threads' waits are reported */
-#define RUN_VARIATION 0.001     /* CPU share by which a system's two runs may differ */
+#define THREAD_WAIT_MIN 0.01    /* minimum share in the window: shorter waits of host threads are not reported */
+#define RUN_VARIATION 0.001     /* CPU share by which two runs on one system may differ */
 #define PINNING_EFFECT_MIN 0.1
 #define TESTED_WAIT_MIN 0.01           /* minimum window share: shorter waits do not test relative weights */
 #define UNTESTED_WAIT_MIN 0.05
@@ -27,7 +27,7 @@
 
 #define OUTSIDE_PROBABILITY 0.05          /* probability that another run lies outside the interval */
 
-/* Standard error's multiple that covers another run, which is a sample itself. The error may come from the longest
+/* Factor on the standard error that covers another run, which is a sample itself. The error may come from the longest
  * blocks, so their degrees of freedom apply. */
 static double rerun_factor(double variation)
 {

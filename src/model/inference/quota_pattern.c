@@ -7,8 +7,8 @@
 #define DELAY_MAX 5000000     /* maximum time from the expiry to the end of the wait, ns ... */
 #define DELAY_SHARE 4         /* ... and part of the wait, 1 / n */
 #define WAITS_MIN 8           /* minimum number of waits for a pattern ... */
-#define NS_SHARE 0.4          /* ... their share of the time of all waits ... */
-#define CHANCE 3              /* ... and their number in comparison with that which chance gives */
+#define NS_SHARE 0.4          /* ... their share in the time of all waits ... */
+#define CHANCE 3              /* ... and their number, relative to that by chance */
 
 void quota_pattern_expired(struct periodic_expiries *e, int64_t timer, int64_t at, int64_t interval, int64_t period)
 {

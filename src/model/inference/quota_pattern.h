@@ -1,9 +1,9 @@
 /* Pattern of a CFS quota in the waits of a vCPU on a busy CPU, where the recording has no fact on quotas.
  *
- * The timer of a quota expires with a constant period; the refill then lets the vCPU take its CPU back. So much of the time
- * that the vCPU waited for CPUs that ran other threads is in waits that end with the preemption of a runnable thread, soon
- * after an expiry of one periodic timer, and far more often than by chance. This is no proof: the vCPU keeps its culprits,
- * and a note bounds the answer.
+ * A quota's timer expires with a constant period; the refill then lets the vCPU take its CPU back from a runnable thread.
+ * So the pattern consists of waits, while other threads ran, that end with such a preemption soon after one periodic timer
+ * expires. They make up much of the time that the vCPU waited, and are far more than chance gives. This is no proof: the
+ * vCPU keeps its culprits, and a note bounds the answer.
  *
  * Periods below PATTERN_PERIOD_MIN are not found: waits for a fair share end at the tick, which has such a period.
  *
@@ -26,7 +26,7 @@ struct periodic_expiries {
 /* Waits of one vCPU. */
 struct quota_pattern {
 	int64_t ns;               /* time of its waits */
-	int64_t delays;           /* sum of the delays after an expiry that their ends may have, ns */
+	int64_t delays;           /* for each wait, how long after an expiry it may end; summed, ns */
 	struct pattern_timer {
 		int64_t timer, period;
 		int64_t ns;           /* time of the waits that end after its expiries; 0: unused */

@@ -1,5 +1,4 @@
-/* A synchronization's state, shared by sync.c, match_scoring.c, vm_assignment.c and sync_result.c (private to
- * sync/). */
+/* A synchronization's state, shared by sync.c, match_scoring.c, vm_assignment.c and sync_result.c (private to sync/). */
 #pragma once
 
 #include <stdatomic.h>

@@ -19,8 +19,7 @@ static void mark_unknown(struct clock_candidate *h, const struct activity *all, 
 	h->unverified = h->unverified || !clock_map_cut(&h->clock, from, to);
 }
 
-/* Returns the width of the bounds of both clocks together, in the part's middle, ns; INT64_MAX: a clock has no
- * bounds. */
+/* Returns the width of the bounds of both clocks together, in the part's middle, ns; INT64_MAX: a clock has no bounds. */
 static int64_t joint_width_at_middle(const struct clock_map *a, const struct clock_map *b, const struct activity *activity)
 {
 	const int64_t t = activity->begin + (activity->end - activity->begin) / 2;

@@ -9,8 +9,7 @@ void timestamp_check_open(struct timestamp_check *g, struct event_sink *out, int
 	*g = (struct timestamp_check){ .out = out, .limit = limit, .last_passed = INT64_MIN };
 }
 
-/* Returns the held event count, starting at the first one, that are possible if the next page begins at time
- * `next`. */
+/* Returns how many held events, from the first one on, are possible if the next page begins at time `next`. */
 static size_t count_possible(const struct timestamp_check *g, int64_t next)
 {
 	if (g->last_passed != INT64_MIN && g->pending[0].ts < g->last_passed - ROUNDING_NS)

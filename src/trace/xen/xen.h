@@ -90,8 +90,7 @@ void xen_file_release(struct xen_file *f);
 /* Returns true if the first windows form a chain: the file is an xentrace file. */
 bool xen_file_is_plausible(const struct xen_file *f);
 
-/* Decodes one pCPU's records into events. names: cache for the events' strings. Returns 0 or -1, with
- * *out->err set. */
+/* Decodes one pCPU's records into events. names: cache for the events' strings. Returns 0 or -1, with *out->err set. */
 int xen_pcpu_decode(const struct xen_file *f, const struct xen_pcpu *p, int fd, const char *path,
                     const struct clock_scale *scale, struct string_cache *names, struct event_sink *out);
 

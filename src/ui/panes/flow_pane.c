@@ -215,8 +215,7 @@ static void add_cells(const struct app *app, const struct flow *f, const uint32_
 	}
 }
 
-/* Makes the visible lines' bars: the time of other lines is VIS_NONE, the line's own time is drawn from the
- * bottom. */
+/* Makes the visible lines' bars: the time of other lines is VIS_NONE, the line's own time is drawn from the bottom. */
 static void make_lanes(const struct app *app, struct flow_pane *p, int columns)
 {
 	static const uint8_t severity[HISTORY_STATES] = { [VIS_UNKNOWN] = WAIT_SEVERITY, [VIS_BLOCKED] = WAIT_SEVERITY,

@@ -6,7 +6,7 @@
 struct overview {
 	struct table_pane table;
 	struct summary s;
-	struct culprit_waits waits; /* of the row waits_of of s; SIZE_MAX: of none */
+	struct culprit_waits waits; /* for row waits_of in s; SIZE_MAX: for none */
 	size_t waits_of, asked;     /* asked: row of the pending question; SIZE_MAX: there is none */
 	bool asked_all;             /* ... of which all waits are read: to find the one in which the culprit took most */
 	struct question waits_question;
@@ -17,8 +17,8 @@ struct overview {
 	int64_t sums_from, sums_to;  /* window for which the sums are known; gaps are requested after the sums */
 	bool has_gaps;              /* the gaps of the lines on the screen are known as well */
 	bool is_quick;              /* the answer with gaps took little time */
-	bool wants_all;             /* the next question is for those of all lines ... */
-	bool selects_first;         /* ... after whose answer the first line is selected */
+	bool wants_all;             /* the next question is for all lines' gaps ... */
+	bool selects_first;         /* ... and its answer selects the first line */
 	struct target at;          /* the selected line's target */
 	/* has_target: `at` is set; cursor_set: the rows' cursor was moved to the longest gap, or by the user */
 	bool has_target, cursor_set;

@@ -130,7 +130,7 @@ static void take_waits(struct app *app, struct overview *p)
 	p->asked = SIZE_MAX;
 	query_close(query);
 	if (p->asked_all && p->follow == p->waits_of) {
-		app->message[0] = '\0';  /* that it is searched for */
+		app->message[0] = '\0';  /* removes the message on the search */
 		overview_open_gap(app, p);
 	}
 }

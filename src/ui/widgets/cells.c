@@ -107,8 +107,7 @@ static uint8_t code_of(const struct cell_source *src, int64_t value)
 	return src->code[value >= 0 && value < HISTORY_STATES - 1 ? value : HISTORY_STATES - 1];
 }
 
-/* Computes the columns' bounds, clamped to the history: column i is [edge[i], edge[i + 1] - 1], empty outside of
- * it. */
+/* Computes the columns' bounds, clamped to the history: column i is [edge[i], edge[i + 1] - 1], empty outside of it. */
 static void make_edges(const struct history *h, int64_t t0, int64_t step, int n, int64_t *edge)
 {
 	const int64_t begin = history_begin(h), end = history_end(h);
