@@ -163,7 +163,7 @@ char *catalog_view_command(const struct catalog *catalog, const struct target *t
 uint32_t target_machine(const struct catalog *catalog, const struct target *target);
 const char *catalog_longest_name(const struct catalog *catalog, uint32_t thread);  /* raw; "": none */
 
-/* Copies the warnings that concern answers on this target (NULL: on all) within [from, to] to the end: notes on the traces
+/* Appends copies of the warnings that concern answers on this target (NULL: on all) within [from, to]: notes on the traces
  * that its machine and its outer machines have, and notes that concern no single machine. Returns false if the history's
  * notes are damaged. */
 bool warnings_of(const struct catalog *catalog, const struct target *target, int64_t from, int64_t to, struct notes *out);
@@ -702,9 +702,9 @@ struct core_time {
 	int64_t shared;      /* another CPU in the core was busy */
 	int64_t unknown;     /* the core, or whether its other CPUs were busy, is unknown */
 	/* ns */
-	int64_t slow;        /* ran slower than SLOW_PERCENT; part of `clocked` */
+	int64_t slow;        /* ran below SLOW_PERCENT of the base frequency; part of `clocked` */
 	int64_t clocked;     /* ran on a CPU with known base and current frequency */
-	int64_t remote;      /* ran on another node than the VM's main memory node; part of `placed` */
+	int64_t remote;      /* ran on another node than most of the VM's memory; part of `placed` */
 	int64_t placed;      /* ran on a known node, and the VM has a known memory node */
 	/* how often it ran on another CPU than before, with another last-level cache, on another node */
 	int64_t moves, llc_moves, node_moves;
