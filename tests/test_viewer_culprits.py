@@ -95,6 +95,8 @@ def check_fibonacci(folder):
     lines = screen(history, ["O<BS>", ":filter ~^debian/1[45][0-9] (beacon|sed)$"], folder)
     names = re.findall(r"^ +(\d+ \w+) ", "\n".join(lines), re.M)
     check("149 beacon" in names and "151 fibonacci" not in names, f"a regular expression {names}")
+    status = screen(history, ["O/151<Enter>"], folder, "120x40")[-3:]
+    check(any(line.startswith(" Debian/151 fibonacci lost") for line in status), f"a filter goes to the row of this name: {status}")
     check_sums(history, folder)
     check_sleepers(history, folder)
     check_long_pane(history, folder)

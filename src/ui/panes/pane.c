@@ -203,9 +203,10 @@ void pane_filter(struct app *app, const char *text)
 	struct pane *p = app->pane_below;
 	snprintf(p->filter, sizeof p->filter, "%.63s", text);
 	p->ops->arrange(app, p);
-	p->at = p->top = 0;
+	p->top = 0;
+	p->at = p->ops->is_table ? table_pane_find_name(p) : 0;
 	if (p->ops->cursor_moved && p->lines)
-		p->ops->cursor_moved(app, p, 0);
+		p->ops->cursor_moved(app, p, p->at);
 }
 
 /* ---- Cursor and keys ----------------------------------------------------------------------------------------------- */

@@ -185,6 +185,8 @@ struct table_pane {
 	size_t sort_column;     /* its column; table.shape.columns: none */
 };
 size_t table_pane_row(const struct pane *pane, size_t i);  /* returns the row of the report that line i shows */
+/* Returns the first line with the text of the filter in the first column; 0: none. */
+size_t table_pane_find_name(const struct pane *pane);
 void table_pane_drop(struct pane *pane);  /* frees the table */
 void table_pane_arrange(struct app *app, struct pane *pane);
 void table_pane_arrange_all(struct app *app, struct pane *pane);

@@ -26,6 +26,15 @@ size_t table_pane_row(const struct pane *pane, size_t i)
 	return p->line[i < p->texts ? 0 : i - p->texts];
 }
 
+size_t table_pane_find_name(const struct pane *pane)
+{
+	const struct table_pane *p = (const struct table_pane *)pane;
+	for (size_t i = p->texts; i < pane->lines && *pane->filter; i++)
+		if (filter_matches(report_table_text(&p->table, table_pane_row(pane, i), 0), pane->filter))
+			return i;
+	return 0;
+}
+
 static void drop_text(struct table_pane *p)
 {
 	for (size_t i = 0; i < p->texts; i++)
