@@ -110,7 +110,8 @@ static void limit_at(int32_t tid, double t, int64_t value)
 }
 
 /* The events of one throttled thread hold for the others in its group and below that wait for its CPU or are woken there, and
- * for no others: on another CPU, in another group, real-time threads. They end when it runs. Which quota throttled a
+ * for no others: on another CPU, in another group, real-time threads. They end when it runs; when it moves away, the others
+ * are in doubt until they run. Which quota throttled a
  * thread of a group with a quota in a group with a quota is unknown. */
 static void test_with_others(void **state)
 {
@@ -168,6 +169,18 @@ static void test_with_others(void **state)
 	limit_at(BELOW, 100, OUT_QUOTA);
 	limit_at(BELOW, 139.9, OUT_QUOTA);
 	limit_at(BELOW, 140, HISTORY_NULL);
+	throttled(149.999, FIRST, 1);
+	to(150, FIRST, RUN_RUNNABLE, OTHER, 0);
+	move = event(160 * MS, EV_GROUP_MOVE, 0, OTHER);  /* from now on nothing shows how long the others are throttled */
+	move.group_move.tid = FIRST;
+	move.group_move.path = BASH;
+	feed(0, move);
+	throttled(160.001, FIRST, 0);
+	to(170, OTHER, RUN_RUNNABLE, WAITS, 0);
+	limit_at(WAITS, 159.9, OUT_QUOTA);
+	limit_at(WAITS, 160, OUT_QUOTA_OR_OTHERS);
+	limit_at(WAITS, 169.9, OUT_QUOTA_OR_OTHERS);
+	limit_at(WAITS, 170, HISTORY_NULL);
 	teardown();
 	control_groups_release(&groups);
 }

@@ -4,6 +4,7 @@
  * events `throttled` the time is exact: from the switch-out of a throttled thread until the event that ends it, or until
  * the thread runs. The kernel keeps the other threads of its group off that CPU too, those that wait there and those that
  * are woken there, but they leave no CPU and have no event: the time of the thread with the event is theirs.
+ * If it moves to another group or CPU, the end is unknown: until they run, the quota or others keep them off.
  * O(1) per event, O(threads) when a thread is throttled and when that ends. */
 #include "base/base.h"
 #include "model/model.h"
@@ -162,17 +163,19 @@ void groups_add_notes(const struct machine *mc, struct notes *notes)
 static void write_throttled(struct machine *mc, struct thread *th, int64_t to)
 {
 	const int64_t from = th->throttled_since;
+	const enum out_reason why = th->throttled_with == THROTTLED_MAYBE ? OUT_QUOTA_OR_OTHERS : OUT_QUOTA;
 	th->throttled_since = NEVER;
-	th->throttled_with = false;
+	th->throttled_with = THROTTLED_ALONE;
 	if (from >= to || (to == NEVER && from > mc->model->sink.now))
 		return;
-	group_quota_exact(mc, th, (to == NEVER ? mc->model->sink.now : to) - from);
+	if (why == OUT_QUOTA)
+		group_quota_exact(mc, th, (to == NEVER ? mc->model->sink.now : to) - from);
 	if (th->vcpu != NONE) {
 		struct vcpu *v = &mc->model->vcpu[th->vcpu];
-		throttling_write(mc->model, v, from, to, OUT_QUOTA);
+		throttling_write(mc->model, v, from, to, why);
 		v->throttling.throttled_at = mc->model->sink.now;
 	}
-	thread_set_at(mc, th, from, THREAD_OUT_BY, OUT_QUOTA);
+	thread_set_at(mc, th, from, THREAD_OUT_BY, why);
 	if (to != NEVER)
 		thread_set_at(mc, th, to, THREAD_OUT_BY, HISTORY_NULL);
 }
@@ -215,33 +218,51 @@ static bool find_throttled(const struct machine *mc, const struct thread *th)
 	for (int32_t g = throttled_group(m, th); g >= 0; g = with_quota(m, m->group_above[g])) {
 		const uint64_t *tid = map_find(&m->throttled, throttled_key(g, th));
 		const struct thread *by = tid ? thread_find(mc, (int64_t)*tid) : NULL;
-		const bool waits = by && by->throttled_since != NEVER && by->on_cpu < 0;
+		const bool waits = by && by->throttled_since != NEVER && by->throttled_with == THROTTLED_ALONE && by->on_cpu < 0;
 		if (waits && throttled_group(m, by) == g && is_throttled_with(m, th, by))
 			return true;
 	}
 	return false;
 }
 
-void throttled_arrive(struct machine *mc, struct thread *th)
+/* Updates a thread that may be throttled with others. after: its state if it is so no more. */
+static void update_throttled_with(struct machine *mc, struct thread *th, enum throttled_with after)
 {
-	if (th->throttled_since != NEVER && !th->throttled_with)
+	if (th->throttled_since != NEVER && th->throttled_with == THROTTLED_ALONE)
 		return;
-	const bool is_throttled = find_throttled(mc, th);
-	if (th->throttled_with && !is_throttled)
+	if (th->throttled_with != THROTTLED_WITH)
+		after = th->throttled_with;
+	const enum throttled_with with = find_throttled(mc, th) ? THROTTLED_WITH : after;
+	if (with == th->throttled_with)
+		return;
+	if (th->throttled_with != THROTTLED_ALONE)
 		write_throttled(mc, th, mc->model->sink.now);
-	if (!is_throttled || th->throttled_with)
+	if (with == THROTTLED_ALONE)
 		return;
 	th->throttled_since = mc->model->sink.now;
-	th->throttled_with = true;
+	th->throttled_with = with;
 }
 
-/* Updates the threads that may be throttled with this one. */
-static void update_throttled(struct machine *mc, const struct thread *by)
+/* Updates the threads that are throttled with others, and those that may be throttled with this one. */
+static void update_throttled(struct machine *mc, const struct thread *by, enum throttled_with after)
 {
 	uint64_t tid, p;
-	for (size_t at = 0; throttled_group(mc->model, by) >= 0 && map_each(&mc->thread, &at, &tid, &p); )
-		if (is_throttled_with(mc->model, (struct thread *)(uintptr_t)p, by))
-			throttled_arrive(mc, (struct thread *)(uintptr_t)p);
+	for (size_t at = 0; map_each(&mc->thread, &at, &tid, &p); ) {
+		struct thread *th = (struct thread *)(uintptr_t)p;
+		if (th->throttled_with != THROTTLED_ALONE || is_throttled_with(mc->model, th, by))
+			update_throttled_with(mc, th, after);
+	}
+}
+
+void throttled_arrive(struct machine *mc, struct thread *th)
+{
+	if (th->throttled_since != NEVER && th->throttled_with == THROTTLED_ALONE) {
+		update_throttled(mc, th, THROTTLED_MAYBE);
+		return;
+	}
+	if (th->throttled_with == THROTTLED_MAYBE)
+		write_throttled(mc, th, mc->model->sink.now);
+	update_throttled_with(mc, th, THROTTLED_ALONE);
 }
 
 void throttled_end(struct machine *mc, struct thread *th)
@@ -249,7 +270,8 @@ void throttled_end(struct machine *mc, struct thread *th)
 	if (th->throttled_since == NEVER)
 		return;
 	write_throttled(mc, th, mc->model->sink.now);
-	update_throttled(mc, th);
+	if (throttled_group(mc->model, th) >= 0)
+		update_throttled(mc, th, THROTTLED_ALONE);
 }
 
 void throttled_end_all(struct machine *mc, bool close)
@@ -273,7 +295,7 @@ void throttled_switch_out(struct machine *mc, struct thread *th, bool is_runnabl
 	if (group < 0)
 		return;
 	*map_put(&mc->model->throttled, throttled_key(group, th), NULL) = (uint64_t)th->tid;
-	update_throttled(mc, th);
+	update_throttled(mc, th, THROTTLED_ALONE);
 }
 
 void throttled_event(struct machine *mc, const struct event *ev)
@@ -289,5 +311,5 @@ void throttled_event(struct machine *mc, const struct event *ev)
 		throttled_end(mc, th);
 	else if (th->throttled_since == NEVER)
 		th->throttled_since = mc->model->sink.now;
-	th->throttled_with = false;
+	th->throttled_with = THROTTLED_ALONE;
 }

@@ -62,7 +62,11 @@ struct thread {
 	int64_t group_since;        /* time of its fork, or of its last move to another group, host ns; 0: none */
 	struct group_waits *waits;  /* waits that may be a quota's; NULL: none */
 	int64_t throttled_since;    /* start of the time for which its quota keeps it off, host ns; INT64_MAX: none */
-	bool throttled_with;        /* ... since another thread of its group is throttled on its CPU */
+	enum throttled_with {
+		THROTTLED_ALONE,    /* its own event shows it, if it is throttled */
+		THROTTLED_WITH,     /* the event of another thread of its group on its CPU shows it */
+		THROTTLED_MAYBE     /* that thread left the group or the CPU: it may be throttled no more */
+	} throttled_with;
 	uint32_t pid_ns, cgroup_ns; /* inode numbers of its namespaces; 0: unknown */
 	/* vCPU of a hypervisor that reports run states, see vcpu_run_states.c: */
 	int64_t wait_since, offline_since;  /* start of the wait for a pCPU, and of the time offline, host ns */
@@ -251,7 +255,8 @@ void groups_add_notes(const struct machine *mc, struct notes *notes);
 void throttled_event(struct machine *mc, const struct event *ev);
 /* Called when the thread is switched out; is_runnable: it wants to run. */
 void throttled_switch_out(struct machine *mc, struct thread *th, bool is_runnable);
-/* Called when a waiting thread was queued on a CPU or in a group: others of its group may be throttled there. */
+/* Called when a waiting thread was queued on a CPU or in a group: others of its group may be throttled there. If it was
+ * throttled itself, those that it left may be so no more. */
 void throttled_arrive(struct machine *mc, struct thread *th);
 /* Called when the thread runs, sleeps, or ends: writes the time for which its quota kept it off, and others with it. */
 void throttled_end(struct machine *mc, struct thread *th);
