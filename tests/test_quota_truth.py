@@ -1,7 +1,9 @@
 """Simulated machines: groups and VMs with quotas, nested, on busy CPUs, against the truth of the simulator, over seeds.
 
 Each wait of a thread is divided: while its group was throttled, its quota has it, whoever had the CPU; otherwise the user
-of its CPU has it.  With events of throttled threads this is exact, to the ns.  With cpu.stat alone, no neighbour is named
+of its CPU has it.  With events of throttled threads this is exact, to the ns.  Before Linux 6.18 ("queue") the kernel throttles
+a group on one CPU, and only the thread that leaves the CPU has an event: no thread is called throttled for longer than it was,
+and the answer is exact if no other quota can explain the event and no thread moves.  With cpu.stat alone, no neighbour is named
 for more than he took: the difference may be a quota.  The answers are the same if the machine is itself a VM, and if threads
 move between groups.  If they were in a group that was created and removed meanwhile, its limit is unknown, and a note says so.
 The same facts decide for the vCPUs of a host with VMs.
@@ -103,6 +105,24 @@ def check_moves(world, history, moves):
             check(False, f"{world}: thread {tid} moves {way}, not {found}")
 
 
+def exact_threads(world, facts, tids, moves):
+    """Returns the threads whose answers must be exact.
+
+    With "queue", the event of a thread below two quotas shows only that the inner group is throttled, so that threads of the
+    outer group alone may lack it; and a thread with an event may leave its group while the group remains throttled."""
+    if facts != "queue" or moves:
+        return set(tids) if facts == "switches" else set()
+    with open(f"{world}/session.yaml", encoding="utf-8") as f:
+        groups = [(text.split("\n")[0] + "/", text) for text in f.read().split("- path: ")[1:]]
+    limits = [path for path, text in groups if "quota_ns:" in text]
+    exact = set(tids)
+    for path, text in groups:
+        around = [limit for limit in limits if path.startswith(limit)]
+        if any(limit not in around and limit.startswith(above) for above in around for limit in limits):
+            exact -= {int(tid) for tid in (re.search(r"threads: (.*)|$", text)[1] or "").split()}
+    return exact
+
+
 def check_world(folder, seed, facts):
     world = f"{folder}/{facts}{seed}"
     subprocess.run([os.path.join(BUILD, "stealscope-sim"), "groups", "--seed", str(seed), "--quota-facts", facts, "-o", world],
@@ -119,9 +139,10 @@ def check_world(folder, seed, facts):
     stays = [at - before for way in moves.values() for (before, path), (at, _) in zip(way, way[1:]) if path != "/"]
     if max(stays, default=0) > 1e8:
         check("threads-moved" in noted, f"world {seed}, {facts}: the rows of groups have a note")
-    if facts == "switches" or not unknown:
+    if facts in ("switches", "queue") or not unknown:
         check("group-limit-unknown" not in noted, f"world {seed}, {facts}: all limits are known")
     check_moves(world, history, moves)
+    exact = exact_threads(world, facts, truth, moves)
     for tid in truth:
         if seed % 2:  # in a guest, an interrupt of an idle CPU is idle time
             for sums in (truth[tid], answer[tid]):
@@ -132,10 +153,10 @@ def check_world(folder, seed, facts):
         quota += truth[tid]["quota"]
         for culprit in set(truth[tid]) | set(answer[tid]):
             is_quota = "quota" in str(culprit)
-            if facts == "switches" and truth[tid][culprit] != answer[tid][culprit]:
-                faults.append(f"thread {tid}, {culprit}: {truth[tid][culprit]} ns, not {answer[tid][culprit]}")
             excess = answer[tid][culprit] - truth[tid][culprit]
-            if facts == "switches" or is_quota or excess <= 0:
+            if (tid in exact and excess) or (facts == "queue" and culprit == "quota" and excess > 0):
+                faults.append(f"thread {tid}, {culprit}: {truth[tid][culprit]} ns, not {answer[tid][culprit]}")
+            if facts in ("switches", "queue") or is_quota or excess <= 0:
                 continue
             if tid not in unknown or (excess > 1e6 and "group-limit-unknown" not in noted):
                 faults.append(f"thread {tid}: {culprit} took {truth[tid][culprit]} ns, not {answer[tid][culprit]}")
@@ -160,7 +181,7 @@ def check_vcpus(folder, seed, facts):
         rows = table("intervals", world + ".steal", path)
         limits = [(int(r["start"]), int(r["end"])) for r in rows if r["value"].startswith("quota")]
         intervals = [i for i in zip(track.start, track.end, track.value) if i[2] == "quota"]
-        if facts == "switches":
+        if facts in ("switches", "queue"):
             check([i[:2] for i in intervals] == limits, f"world {seed}: {path}: {intervals}, not {limits}")
         for start, end, _ in intervals:
             covered = sum(max(0, min(end, b) - max(start, a) + 1) for a, b in limits)
@@ -187,7 +208,10 @@ with scratch() as folder:
     seeds = int(os.environ.get("SEEDS", "6" if is_brief() else "12"))
     first = int(os.environ.get("SEED", time.time() // 86400 * 1000 % 1000000))
     print(f"SEED={first:.0f} SEEDS={seeds}")
-    for facts in ("switches", "stat", "session"):
+    # found an event that outlived its end in nested groups, and one whose thread left its group
+    for seed in {5, 24, 37} - set(range(int(first), int(first) + seeds)):
+        check_world(folder, seed, "queue")
+    for facts in ("switches", "queue", "stat", "session"):
         total = [0, 0]
         for seed in range(int(first), int(first) + seeds):
             total = [a + b for a, b in zip(total, check_world(folder, seed, facts))]

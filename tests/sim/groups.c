@@ -6,7 +6,11 @@
  * groups with the counters of cpu.stat. Records "stealscope throttled TID 1" and "... 0" show the begin and the end
  * (--quota-facts switches), "stealscope group N NS" the counters (--quota-facts stat). In half of the worlds threads move to
  * other groups, also to one that was created during the recording and perhaps removed again; records "cgroup_attach_task"
- * and truth/moves.csv have the moves. */
+ * and truth/moves.csv have the moves.
+ *
+ * With --quota-facts queue the kernel is older than Linux 6.18: it throttles a group on one CPU, when a thread of the group
+ * leaves that CPU and wants to run. Only this thread has records. Others that wait there, or are woken there, are throttled,
+ * too; on other CPUs the group runs until a thread of it leaves them. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -14,10 +18,16 @@
 #include "scenario.h"
 #include "truth.h"
 
-bool group_is_throttled(const struct quota_group *g)
+static bool is_by_queue(const struct sim *s)
 {
-	for (; g; g = g->parent)
-		if (g->throttled)
+	return s->opt.quota_facts == QUOTA_QUEUE;
+}
+
+/* Returns true if a quota keeps a waiting thread off now. */
+static bool is_limited(const struct thread *t)
+{
+	for (const struct quota_group *g = t->group; g; g = g->parent)
+		if (is_by_queue(t->m->sim) ? g->cpu_since[t->cpu] != 0 : g->throttled)
 			return true;
 	return false;
 }
@@ -43,6 +53,18 @@ static bool is_below(const struct quota_group *g, const struct quota_group *abov
 	return g != NULL;
 }
 
+bool group_keeps_off(const struct thread *t)
+{
+	const struct thread *cur = t->m->cpu[t->cpu].cur;
+
+	if (t->state != TASK_RUNNING && is_limited(t))
+		return true;
+	for (const struct quota_group *g = t->group; g; g = g->parent)
+		if (g->throttled && (t->state == TASK_RUNNING || (cur->want == WANT_RUN && is_below(cur->group, g))))
+			return true;
+	return false;
+}
+
 /* Calls fn for the host's threads in a group and below it. */
 static void each_member(struct cpu *c, const struct quota_group *g, void (*fn)(struct cpu *c, struct thread *t))
 {
@@ -53,11 +75,14 @@ static void each_member(struct cpu *c, const struct quota_group *g, void (*fn)(s
 			fn(c, host->by_tid[i]);
 }
 
-static void write_fact(struct cpu *c, const struct thread *t, int on)
+/* Writes that a thread is throttled, and that it is so no more, if the recorder sees it. */
+static void write_fact(struct cpu *c, struct thread *t, bool on)
 {
 	char text[48];
 
-	if (c->m->sim->opt.quota_facts != QUOTA_SWITCHES)
+	if (on)
+		t->limit_shown = c->m->sim->opt.quota_facts == QUOTA_SWITCHES || (is_by_queue(c->m->sim) && t->state == TASK_RUNNING);
+	if (!t->limit_shown)
 		return;
 	snprintf(text, sizeof text, "stealscope throttled %" PRId32 " %d", t->tid, on);
 	RECORD(c, REC_LOG, S(text));
@@ -66,18 +91,18 @@ static void write_fact(struct cpu *c, const struct thread *t, int on)
 /* Counts the time for which the groups of a waiting thread are throttled on its CPU. */
 static void count_throttled(const struct thread *t)
 {
-	for (struct quota_group *g = t->group; g; g = g->parent)
+	for (struct quota_group *g = t->group; g && !is_by_queue(t->m->sim); g = g->parent)
 		if (g->throttled && !g->cpu_since[t->cpu])
 			g->cpu_since[t->cpu] = t->m->sim->now;
 }
 
 void group_limit(struct cpu *c, struct thread *t)
 {
-	if (!c->m->sim->groups_recorded || t->limited_since || !group_is_throttled(t->group))
+	if (!c->m->sim->groups_recorded || t->limited_since || !is_limited(t))
 		return;
 	t->limited_since = c->m->sim->now;
 	count_throttled(t);
-	write_fact(c, t, 1);
+	write_fact(c, t, true);
 }
 
 static void limit_queued(struct cpu *c, struct thread *t)
@@ -92,20 +117,40 @@ static void unlimit(struct cpu *c, struct thread *t)
 {
 	struct sim *s = c->m->sim;
 
-	if (!t->limited_since || group_is_throttled(t->group))
+	if (!t->limited_since || is_limited(t))
 		return;
 	if (s->truth && s->truth->throttled && t->limited_since < s->now)
 		fprintf(s->truth->throttled, "%" PRId32 ",%" PRId64 ",%" PRId64 "\n", t->tid, t->limited_since, s->now - 1);
 	t->limited_since = 0;
 	truth_thread(t);
-	write_fact(c, t, 0);
+	write_fact(c, t, false);
 }
 
 void group_throttled(struct cpu *c, struct quota_group *g)
 {
-	for (; g; g = g->parent)
+	for (; g && !is_by_queue(c->m->sim); g = g->parent)
 		if (g->throttled)
 			each_member(c, g, limit_queued);
+}
+
+void group_throttle_queue(struct cpu *c, const struct thread *t)
+{
+	for (struct quota_group *g = t->group; g && is_by_queue(c->m->sim); g = g->parent)
+		if (g->throttled && !g->cpu_since[c->number])
+			g->cpu_since[c->number] = c->m->sim->now;
+}
+
+void group_limit_queue(struct cpu *c, const struct thread *t)
+{
+	for (struct quota_group *g = t->group; g && is_by_queue(c->m->sim); g = g->parent)
+		if (g->cpu_since[c->number])
+			each_member(c, g, limit_queued);
+}
+
+void group_requeued(struct cpu *c, struct thread *t)
+{
+	unlimit(c, t);
+	limit_queued(c, t);
 }
 
 void group_unthrottled(struct cpu *c, struct quota_group *g)
@@ -162,8 +207,7 @@ void groups_move_thread(struct sim *s)
 	if (s->truth && s->truth->moves)
 		fprintf(s->truth->moves, "%" PRId32 ",%" PRId64 ",%s\n", t->tid, s->now, g ? g->path : "/");
 	sched_regroup(t, g);
-	unlimit(c, t);
-	limit_queued(c, t);
+	group_requeued(c, t);
 	if (t->limited_since)
 		count_throttled(t);
 }
@@ -191,7 +235,7 @@ static void write_group(FILE *f, const struct sim *s, unsigned i)
 
 void groups_write(FILE *f, const struct sim *s)
 {
-	fprintf(f, "%s  control_groups:\n", s->opt.quota_facts == QUOTA_SWITCHES ? "  throttled: events\n" : "");
+	fprintf(f, "%s  control_groups:\n", s->opt.quota_facts == QUOTA_SWITCHES || is_by_queue(s) ? "  throttled: events\n" : "");
 	for (unsigned i = 0; i < s->groups; i++)
 		if (!s->group[i].is_gone)
 			write_group(f, s, i);

@@ -12,7 +12,7 @@
 
 static bool is_throttled(const struct thread *t)
 {
-	return group_is_throttled(t->group);
+	return t->group && group_keeps_off(t);
 }
 
 static struct thread *pick_next(const struct cpu *c)
@@ -270,6 +270,7 @@ void sched_pull(struct cpu *c, struct thread *t)
 	RECORD(c, REC_MIGRATE, S(thread_name(t)), N(t->tid), N(record_prio(t)), N(t->cpu), N(c->number));
 	dequeue(&t->m->cpu[t->cpu], t);
 	enqueue(c, t);
+	group_requeued(c, t);
 	truth_thread(t);
 }
 
@@ -323,8 +324,10 @@ static void switch_to(struct cpu *c, struct thread *next)
 
 	if (ps == 0 && !prev->idle && c->number % 2)
 		ps = 256;  /* preempted in kernel code */
-	if (ps == 0 || ps == 256)
+	if (ps == 0 || ps == 256) {
+		group_throttle_queue(c, prev);
 		group_limit(c, prev);
+	}
 	RECORD(c, REC_SWITCH, S(thread_name(prev)), N(prev->tid), N(record_prio(prev)), N(ps),
 	       S(thread_name(next)), N(next->tid), N(record_prio(next)));
 	cores_before_switch(c);
@@ -337,6 +340,7 @@ static void switch_to(struct cpu *c, struct thread *next)
 	next->state = TASK_RUNNING;
 	next->exec_since = next->slice_start = c->m->sim->now;
 	c->cur = next;
+	group_limit_queue(c, prev);
 	truth_thread(prev);
 	truth_thread(next);
 	truth_pcpu(c);

@@ -138,7 +138,7 @@ struct thread {
 	struct machine *vm;           /* VM with this thread as QEMU's main thread, if the thread changes the VM; NULL: none */
 	struct quota_group *group;    /* CFS quota; NULL: none */
 	struct quota_group *first_group;  /* its group before it moved */
-	bool moved;                   /* to another group */
+	bool moved, limit_shown;      /* moved: to another group; limit_shown: limited_since has a record */
 	int64_t limited_since;        /* start of the time for which its group keeps it off, host ns; 0: none */
 	int32_t tid, pid, ppid;
 	uint32_t name;                /* string id */
@@ -289,7 +289,7 @@ struct machine {
 	uint64_t records, lost;
 };
 
-enum quota_facts { QUOTA_DEFAULT, QUOTA_SWITCHES, QUOTA_STAT, QUOTA_SESSION, QUOTA_NONE };
+enum quota_facts { QUOTA_DEFAULT, QUOTA_SWITCHES, QUOTA_QUEUE, QUOTA_STAT, QUOTA_SESSION, QUOTA_NONE };
 
 struct options {
 	const char *scenario, *out;

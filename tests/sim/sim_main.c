@@ -69,7 +69,8 @@ static const char options_text[] =
 	"                          migration, hotplug, quiet, or mix; victims: server,\n"
 	"                          floor, own, recorder, or beside\n"
 	"  --quota-facts KIND      facts on quotas of groups and VMs: switches (of throttled\n"
-	"                          threads), stat (cpu.stat), session (only groups), none\n"
+	"                          threads), queue (as before Linux 6.18), stat (cpu.stat),\n"
+	"                          session (only groups), none\n"
 	"  --steal-clock WHERE     guests record their steal clock: switch (and timers), tick\n"
 	"  --share PERCENT         planted: weight of the server's vCPU (100: nice 0)\n"
 	"  --nice LEVEL            planted: nice level of the server's vCPU (0)\n"
@@ -188,7 +189,7 @@ static bool steal_option(const char *arg, struct options *o)
 
 static bool quota_option(const char *arg, struct options *o)
 {
-	static const char *const facts[] = { "", "switches", "stat", "session", "none" };
+	static const char *const facts[] = { "", "switches", "queue", "stat", "session", "none" };
 
 	for (size_t i = QUOTA_SWITCHES; i < sizeof facts / sizeof *facts; i++)
 		if (!strcmp(arg, facts[i])) {
