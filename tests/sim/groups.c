@@ -259,10 +259,13 @@ static struct quota_group *group_add(struct sim *s, struct quota_group *parent, 
 	struct quota_group *g = &s->group[s->groups];
 	const int64_t period = rng_range(&s->rng, 10, 50) * MS;
 
-	if (rng_chance(&s->rng, 650000))
-		g = quota_add(s, period * rng_range(&s->rng, 5, 80) / 100, period, rng_range(&s->rng, 1, 50) * MS);
-	else
+	if (rng_chance(&s->rng, 650000)) {
+		const int64_t phase = rng_range(&s->rng, 1, 50) * MS;
+
+		g = quota_add(s, period * rng_range(&s->rng, 5, 80) / 100, period, phase);
+	} else {
 		s->groups++;
+	}
 	g->parent = parent;
 	snprintf(g->path, sizeof g->path, "%.60s/g%u.%s", parent ? parent->path : "", number, kind[number % 3]);
 	return g;
@@ -276,9 +279,9 @@ static void add_threads(struct sim *s, struct machine *h, struct quota_group *g)
 	for (int64_t n = rng_range(&s->rng, 1, 3); n > 0; n--) {
 		const int64_t k = rng_range(&s->rng, 0, 3);
 		const uint64_t one = UINT64_C(1) << rng_range(&s->rng, 0, (int64_t)h->cpus - 1);
+		const uint64_t affinity = rng_chance(&s->rng, 600000) ? one : UINT64_MAX;
 
-		thread_add(h, kinds[k].name, workload[kinds[k].wl], s->begin + rng_range(&s->rng, 1 * MS, 20 * MS),
-		           rng_chance(&s->rng, 600000) ? one : UINT64_MAX)->group = g;
+		thread_add(h, kinds[k].name, workload[kinds[k].wl], s->begin + rng_range(&s->rng, 1 * MS, 20 * MS), affinity)->group = g;
 	}
 }
 

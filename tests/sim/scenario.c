@@ -169,8 +169,8 @@ static int overcommit(struct sim *s)
 		struct machine *g;
 
 		snprintf(name, sizeof name, "vm%02d", (int)i);
-		g = add_guest(s, name, 1 + (unsigned)(i % 2), UINT64_MAX, rng_range(&s->rng, -60 * SEC, 60 * SEC),
-		              rng_range(&s->rng, -90000, 90000));
+		const int64_t ppb = rng_range(&s->rng, -90000, 90000);
+		g = add_guest(s, name, 1 + (unsigned)(i % 2), UINT64_MAX, rng_range(&s->rng, -60 * SEC, 60 * SEC), ppb);
 		for (int k = 0; k < 3; k++) {
 			enum workload wl = mix[rng_range(&s->rng, 0, 5)];
 
@@ -326,9 +326,10 @@ void random_threads(struct sim *s, struct machine *m)
 		uint64_t affinity = rng_chance(&s->rng, 300000) ? UINT64_C(1) << rng_range(&s->rng, 0, (int64_t)m->cpus - 1)
 		                                                : UINT64_MAX;
 
-		thread_add(m, kinds[k].name, workload[kinds[k].wl], born + after_begin(s, rng_range(&s->rng, 1 * MS, 80 * MS)),
-		           affinity)->rt =
-			kinds[k].wl == WL_PERIODIC && rng_chance(&s->rng, 300000);
+		const bool rt = kinds[k].wl == WL_PERIODIC && rng_chance(&s->rng, 300000);
+		const int64_t start = born + after_begin(s, rng_range(&s->rng, 1 * MS, 80 * MS));
+
+		thread_add(m, kinds[k].name, workload[kinds[k].wl], start, affinity)->rt = rt;
 	}
 }
 
@@ -370,8 +371,9 @@ static void random_container(struct sim *s, struct machine *h)
 	uint32_t ns = (uint32_t)(4026532000 + rng_range(&s->rng, 1, 900));
 
 	for (int64_t n = rng_range(&s->rng, 1, 3); n > 0; n--) {
-		struct thread *t = thread_add(h, "nginx", workload[rng_chance(&s->rng, 500000) ? WL_SLEEPER : WL_FORKER],
-		                              after_begin(s, rng_range(&s->rng, 1 * MS, 50 * MS)), UINT64_MAX);
+		const int64_t start = after_begin(s, rng_range(&s->rng, 1 * MS, 50 * MS));
+		const int kind = rng_chance(&s->rng, 500000) ? WL_SLEEPER : WL_FORKER;
+		struct thread *t = thread_add(h, "nginx", workload[kind], start, UINT64_MAX);
 
 		*(s->opt.seed % 2 ? &t->cgroup_ns : &t->ns) = ns;
 	}

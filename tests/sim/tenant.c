@@ -115,12 +115,19 @@ static void add_rivals(struct sim *s, struct machine *h, const struct machine *g
 	struct plan peer = { .name = "Ubuntu", .vcpus = 1, .affinity = 2, .offset = 77 * SEC, .ppb = -30000 };
 	const int64_t at = s->begin + rng_range(&s->rng, 5 * MS, 90 * MS);
 
-	for (unsigned i = 0; i < guest->boot_cpus && has(plant, HOG, s); i++)
-		thread_add(h, "burnP6", workload[rng_chance(&s->rng, 700000) ? WL_HOG : WL_BURST_HOG],
-		           at + rng_range(&s->rng, 0, 400 * MS), UINT64_C(2) << i)->nice = is_equal ? 0 : nice[rng_range(&s->rng, 0, 3)];
+	for (unsigned i = 0; i < guest->boot_cpus && has(plant, HOG, s); i++) {
+		const int8_t niceness = is_equal ? 0 : nice[rng_range(&s->rng, 0, 3)];
+		const int64_t start = at + rng_range(&s->rng, 0, 400 * MS);
+		const int kind = rng_chance(&s->rng, 700000) ? WL_HOG : WL_BURST_HOG;
+
+		thread_add(h, "burnP6", workload[kind], start, UINT64_C(2) << i)->nice = niceness;
+	}
 	h->slice = is_equal ? h->tick * rng_range(&s->rng, 1, h->tick < 10 * MS ? 3 : 2) : h->tick;
-	if (has(plant, PEER, s))
-		thread_add(guest_add(s, &peer), "cc", workload[work[rng_range(&s->rng, 0, 3)]], at, UINT64_MAX);
+	if (has(plant, PEER, s)) {
+		const uint8_t kind = work[rng_range(&s->rng, 0, 3)];
+
+		thread_add(guest_add(s, &peer), "cc", workload[kind], at, UINT64_MAX);
+	}
 	if (plant == HOTPLUG)
 		thread_add(h, "burnP6", workload[WL_BURST_HOG], at, 2)->nice = 5;
 }
@@ -163,9 +170,9 @@ int scenario_tenant(struct sim *s)
 	p.spare = p.changes;
 	if (has((enum plant)plant, QUOTA, s)) {
 		const int64_t ns = period[rng_range(&s->rng, 0, 4)] * MS;
+		const int64_t phase = rng_range(&s->rng, ns / 2, ns);
 
-		p.group = quota_add(s, ns * p.vcpus * rng_range(&s->rng, 20, 80) / 100, ns,
-		                    rng_range(&s->rng, ns / 2, ns));
+		p.group = quota_add(s, ns * p.vcpus * rng_range(&s->rng, 20, 80) / 100, ns, phase);
 	}
 	g = guest_add(s, &p);
 	g->tick = g->slice = tick[rng_range(&s->rng, 0, 4)];
