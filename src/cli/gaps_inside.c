@@ -84,7 +84,7 @@ static int64_t vcpu_total_ns(const struct preempted_code_list *l, uint32_t vcpu)
 	return ns;
 }
 
-/* Adds the first `top` rows of each vCPU to the report (0: all). Returns the omitted row count. */
+/* Adds the first `top` rows of each vCPU to the report (0: all). Returns how many rows were omitted. */
 static size_t print_rows(struct report *r, const struct catalog *catalog, const struct preempted_code_list *l,
                          const struct kallsyms *names, size_t top)
 {

@@ -53,7 +53,7 @@ static inline __attribute__((always_inline)) u32 wait_top(const struct live_vict
 	return culprit;
 }
 
-/* Adds waiting time to the owner whose task had the pCPU. */
+/* Adds waiting time to the owner of the task on the pCPU. */
 static inline __attribute__((always_inline)) void owner_add(struct live_victim *v, const struct live_entry *e, u64 ns)
 {
 	if (e->culprit == CULPRIT_UNKNOWN)

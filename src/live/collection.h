@@ -57,7 +57,7 @@ void live_sort_pairs(struct live_sample *s);
 void live_read_thread(struct live *l, struct live_thread *t, struct live_vcpu *u, uint64_t *ran, uint64_t *delayed);
 /* Returns the part of a vCPU's running time since the last call that its VMM used, by the kernel's ticks; -1: unknown. */
 int64_t live_vmm_time(struct live *l, struct live_thread *t, int64_t ran);
-/* Returns the period of a victim whose times are counted up to `to`; `other`: the period if there is none before. */
+/* Returns the period of a victim, which ends at `to`. A first period is as long as `other`. */
 int64_t live_own_period(struct live_thread *t, int64_t to, int64_t other);
 /* Adds CPU time of a culprit to the first three of a CPU. */
 void live_use_cpu(struct live_sample *s, unsigned cpu, int32_t culprit, int64_t ns);

@@ -10,7 +10,7 @@
  * - findings first
  * - requests, then targets by how much their loss changed; last those that findings take last (doc/findings.md)
  * - per target a quantity's total, then its parts by their share of the change
- * - last the parts whose totals are no findings */
+ * - last the parts without a finding on their total */
 #include "base/base.h"
 #include "compare/compare.h"
 
@@ -285,7 +285,7 @@ static void test_pair(struct row_pair *p, double alpha)
 	           fabs(r->change) >= finding_min[r->quantity].part * size;
 }
 
-/* Tests the totals, and then the parts whose totals changed. */
+/* Tests the totals, and then the parts of changed totals. */
 static void test_rows(struct comparison *w)
 {
 	struct family *f = mem_new(w->pairs, sizeof *f);
@@ -349,7 +349,7 @@ static struct target_group *group_targets(const struct comparison *w, size_t *gr
 	return g;
 }
 
-/* Returns true for a part whose total is no finding: a mean's part, if only a quantile changed. */
+/* Returns true if a part has no finding on its total: if only a quantile changed, the parts of the mean have none. */
 static bool is_part_without_total(const struct diff_row *r)
 {
 	return r->found && *r->by && isnan(r->explains);

@@ -325,7 +325,7 @@ void whatif_report_requests(struct replays *r, struct whatif *out, struct notes 
 
 /* ---- Notes about uncertain results */
 
-/* Notes the omitted row count, and the threads whose pinning is unknown. */
+/* Adds notes on omitted rows, and on threads of unknown pinning. */
 void whatif_note_omitted(const struct replays *r, const struct whatif_change *change, size_t changes, struct notes *notes)
 {
 	char name[TARGET_TEXT], *names = mem_dup("");

@@ -33,7 +33,7 @@ struct replays {
 	struct host_demand *w;
 	struct waiting *waiting;  /* by task, until waits are merged by name */
 	struct replayed_list *requests;
-	size_t omitted;          /* omitted row count, because they depend on pinning */
+	size_t omitted;          /* rows that are omitted because they depend on pinning */
 	char *vague;             /* list of rows with too wide intervals, for a note; NULL: none */
 	int64_t *ends;           /* by request: time at which it ends with the changes in an open loop; INT64_MIN: never */
 	bool lifts_quota;        /* a change lifts a quota */

@@ -188,7 +188,7 @@ static int32_t with_quota(const struct model *m, int32_t group)
 	return group;
 }
 
-/* Returns the group whose threads are throttled on a CPU at least if this thread is; -1: none, or unknown. */
+/* Returns the smallest group that a quota throttles on a CPU if it throttles this thread; -1: none, or unknown. */
 static int32_t throttled_group(const struct model *m, const struct thread *th)
 {
 	return th->in_quota && th->group == th->shown_group ? with_quota(m, th->group) : -1;
@@ -211,7 +211,7 @@ static bool is_throttled_with(const struct model *m, const struct thread *th, co
 	return group >= 0 && th->cpu == by->cpu;
 }
 
-/* Returns true if another thread is throttled whose quota keeps this one off, too. */
+/* Returns true if the quota of another throttled thread keeps this one off, too. */
 static bool find_throttled(const struct machine *mc, const struct thread *th)
 {
 	const struct model *m = mc->model;
